@@ -1,6 +1,7 @@
 # Everything goes into .venv at the root; the command is .venv/bin/loadframe.
 #   make demo      set up and run the main job on the embedded default (SQLite)
-#   make test      set up, with the real servers where that is permitted, and pass the whole suite
+#   make test      set up, with the real servers where that is permitted; linters, types, and all tests but the long ones
+#   make test-long the long tests: whole commands on real servers, measurements, kills
 #   make install   only set up
 
 PYTHON ?= python3
@@ -9,11 +10,12 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.installed-core
 RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
+MYSQL := .mysql/bin/mysqld
 EXTENSIONS := $(wildcard extensions/*/pyproject.toml)
 SERVERS := mariadb-server postgresql pgbouncer sysbench nginx squid varnish wrk redis-server redis-tools mandoc chromium iproute2 openssh-server openssh-client strace
 PEERS := gdu duc-nox fd-find atop sysstat prometheus-node-exporter
 
-.PHONY: install demo test check servers bench planted format clean
+.PHONY: install demo test test-long mysql check servers bench planted format clean
 
 install: $(RUN)
 
@@ -41,10 +43,19 @@ check: $(DEV)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+mysql: $(MYSQL)
+
+$(MYSQL): scripts/unpack-mysql
+	scripts/unpack-mysql .mysql || echo "Without it, the tests of MySQL are skipped."
+
 # Debian's packages come while pip and the linters work.
 test:
-	$(MAKE) --no-print-directory --jobs=2 servers check
+	$(MAKE) --no-print-directory --jobs=3 servers mysql check
 	scripts/run-tests --durations=20
+
+test-long:
+	$(MAKE) --no-print-directory --jobs=3 servers mysql $(DEV)
+	scripts/run-tests --long --durations=20
 
 bench: install servers
 	scripts/system-packages --or-skip $(PEERS)
@@ -91,4 +102,4 @@ format: $(DEV)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) build *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .mysql build *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

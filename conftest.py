@@ -48,7 +48,7 @@ SYSTEM_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin",
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("mysql") is not None and MYSQL_PACKAGE.program("mysqld") is None:
-        pytest.skip("no mysqld of MySQL on PATH, and no package of Debian 12 has one: scripts/unpack-mysql FOLDER")
+        pytest.skip("no mysqld of MySQL on PATH, and no package of Debian 12 has one: make mysql")
     elsewhere = "on PATH, and no package of Debian has one: scripts/"
     if item.get_closest_marker("ndb") is not None:
         nodes = pytest.importorskip("loadframe_ndb.nodes").LOADED

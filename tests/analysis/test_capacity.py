@@ -71,6 +71,7 @@ def holds(search: CapacitySearch, capacity: float) -> bool:
 # --- without noise ---
 
 
+@pytest.mark.long
 @settings(max_examples=15, deadline=None)
 @given(
     low=st.floats(1, 1000),
@@ -155,6 +156,7 @@ def test_an_early_end_says_what_is_shown_so_far_and_no_more() -> None:
 # --- with noise ---
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", [0.01, 0.04])
 def test_brackets_are_wrong_no_more_often_than_they_say(noise: float) -> None:
     searches, wrong = 40, 0

@@ -105,6 +105,7 @@ def test_proportional_growth_does_not_bend() -> None:
     assert any("load further" in warning for warning in found[0].warnings)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", [0.02, 0.05])
 def test_the_end_of_a_rise_is_found_and_covered(noise: float) -> None:
     random = np.random.default_rng(4)
@@ -116,6 +117,7 @@ def test_the_end_of_a_rise_is_found_and_covered(noise: float) -> None:
     assert sum(each.shape == "plateau" for each in found) >= 54
 
 
+@pytest.mark.long
 def test_the_first_bend_counts_where_a_rise_a_plateau_and_a_decline_follow() -> None:
     random = np.random.default_rng(5)
     found = [noisy(random, lambda n: min(n, 30.0) * min(1, (200 / n) ** 0.5), 0.05, 3, LADDER) for _ in range(40)]
@@ -290,6 +292,7 @@ def test_the_knees_of_a_round_curve_agree_however_far_apart_the_levels_lie(name:
             assert one.low <= other.high and other.low <= one.high, (one, other)
 
 
+@pytest.mark.long
 def test_a_corner_is_placed_within_less_than_the_levels_around_it() -> None:
     """One in twenty is taken for round."""
     found = [

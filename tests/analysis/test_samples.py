@@ -74,6 +74,7 @@ def test_few_sessions_that_differ_by_less_than_the_prior_leave_it_as_it_is(sessi
     assert (between.added, between.learnt_from) == (PRIOR.added, sessions)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("memory", [0.0, 0.8])
 def test_equal_sessions_are_not_called_different_more_often_than_promised(memory: float) -> None:
     """Five values of AR(1) noise do not show it; the sessions before them do."""

@@ -69,6 +69,7 @@ def test_superlinear_growth_stays_within_the_bounds() -> None:
     assert found.kappa >= 0
 
 
+@pytest.mark.long
 def test_intervals_cover_the_truth() -> None:
     load = np.array([1.0, 2, 4, 8, 16, 32, 64, 128])
     truth = predict(load, 100.0, 0.05, 2e-4)

@@ -65,9 +65,9 @@ def test_the_numbers_are_told_of_the_lowest_level_and_what_to_do() -> None:
     steps = [step(16, 650, 0.0246, flags=(TIME_UNIT,)), step(8, 640, 0.0125, flags=(TIME_UNIT,)), step(1, 80, 12.5)]
     (said,) = queueing.warnings(steps)
     assert said == (
-        "time-unit: the response times look like seconds, not milliseconds: 8 users / 640 per s = 12.5 ms, and the "
-        "driver told 0.0125 ms (2 of 3 steps). Nothing was converted: tell them in milliseconds (`latency_ms`; locust: "
-        "`response_time`); if each user pauses between its requests, the times may be right"
+        "time-unit: the response times look like seconds, not milliseconds: 8 users / 640 per s = 12.5 ms, and "
+        "the driver reported 0.0125 ms (2 of 3 steps). Nothing was converted: tell them in milliseconds (`latency_ms`; "
+        "locust: `response_time`); if each user pauses between its requests, the times may be right"
     )
     (said,) = queueing.warnings([step(8, 640, 12_500.0, flags=(TIME_UNIT,))])
     assert "look like microseconds, not milliseconds" in said and "pauses" not in said

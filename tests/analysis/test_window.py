@@ -257,6 +257,7 @@ def test_what_had_not_ended_counts_with_its_age() -> None:
     assert found.requests == pytest.approx(200, abs=4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("window_s", [0.1, 0.3, 2.0])
 def test_the_response_time_of_a_queue_is_the_truth_whatever_the_window(window_s: float) -> None:
     """M/M/1 at 80 %, where a request takes 1 / (100 - 80) = 50 ms and one in 1,000 seven times as long."""

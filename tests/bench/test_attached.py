@@ -101,6 +101,7 @@ TO_SEARCH = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_ladder_and_a_search_change_what_a_running_server_takes_and_put_it_back(
     server: foreign.Server, tmp_path: Path
@@ -142,6 +143,7 @@ OWNERS: dict[str, tuple[str, SettingValue]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_search_does_not_go_on_from_a_start_that_its_owner_has_changed(
     server: foreign.Server, tmp_path: Path

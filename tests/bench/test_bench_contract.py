@@ -175,6 +175,7 @@ def test_a_target_that_was_ended_begins_again(new: Subject) -> None:
     assert step_of(bench).throughput > 0
 
 
+@pytest.mark.long
 def test_a_profile_is_a_step_of_its_own(subject: Subject) -> None:
     before = subject.bench.run.steps()
     found = subject.bench.take_profile("highest", treatment="A", level=2.0, window_s=0.3)

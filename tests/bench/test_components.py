@@ -67,6 +67,7 @@ def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
             database.destroy()
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_the_database_of_a_service_is_named_and_nothing_asks_to_end_it(port: int, tmp_path: Path) -> None:
     study = validate(

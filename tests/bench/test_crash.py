@@ -9,6 +9,7 @@ import pytest
 import crash
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_killed_anywhere_nothing_stays() -> None:
     found = crash.crash(8, random.Random(), targets=("sqlite", "attached mariadb"), reported=0.2, early=0.6)

@@ -95,6 +95,7 @@ def test_one_that_ends_failures_and_costs_throughput_is_not_kept(simulated: Simu
     assert [trial.verdict.decision for trial in tried.round.tried] == ["worse"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("failing", [seldom, stalls])
 def test_one_after_which_failures_are_fewer_by_chance_is_not_kept(simulated: Simulated, failing: Failing) -> None:
     kept = sum(queue(simulated, failing, seed)[1].kept is not None for seed in range(SEEDS))

@@ -81,6 +81,7 @@ def study_of(command: list[str], *metrics: dict[str, Any]) -> Study:
     )
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_what_a_service_exposes_is_in_its_steps_and_in_the_ledger(command: list[str], tmp_path: Path) -> None:
     with silent() as port:
@@ -108,6 +109,7 @@ def test_what_a_service_exposes_is_in_its_steps_and_in_the_ledger(command: list[
     )
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_counters_of_another_server_are_blind(command: list[str], tmp_path: Path) -> None:
     """The address of a metrics server that counts something else: its requests are not those of the load."""

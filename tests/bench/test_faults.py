@@ -15,6 +15,7 @@ import faults
 from loadframe.model import Step
 
 
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.parametrize(("fault", "verb"), faults.QUICK)
 def test_what_was_finished_is_kept_and_nothing_stays(fault: str, verb: str) -> None:

@@ -19,6 +19,7 @@ PATIENCE_S = 120.0
 """Others use the machine."""
 
 
+@pytest.mark.long
 def test_hostile_inputs_are_answered_or_refused_in_words() -> None:
     chosen = [item for item in items_of(INPUTS, seed=20_000) if item[0] not in SLOW]
     tally = fuzz.fuzz(chosen, ORDER, workers=1, hang_s=PATIENCE_S)
@@ -27,6 +28,7 @@ def test_hostile_inputs_are_answered_or_refused_in_words() -> None:
     assert sum(row.accepted for row in tally.rows.values()) > INPUTS / 40, "most are refused at once: a poor mutation"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("surface", "inputs"), [("fleet", 60), ("wire", 12)])
 def test_a_fleet_file_and_what_comes_over_the_wire_are_used_or_refused_in_words(surface: str, inputs: int) -> None:
     """Both are a stranger's, or a damaged host's; of all inputs they are few."""
@@ -54,6 +56,7 @@ SURFACES = {
 """
 
 
+@pytest.mark.long
 def test_a_traceback_a_hang_and_an_odd_exit_are_counted_and_the_rest_goes_on(tmp_path: Path) -> None:
     (tmp_path / "planted.py").write_text(PLANTED)
     items = [("fine", 1), ("raises", 2), ("leaves", 3), ("fine", 4), ("hangs", 5), ("fine", 6), ("raises", 7)]

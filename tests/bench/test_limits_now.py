@@ -79,6 +79,7 @@ levels = [1]
 """
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_private_server_with_what_it_was_asked_and_what_it_uses(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
@@ -104,6 +105,7 @@ def test_a_private_server_with_what_it_was_asked_and_what_it_uses(tmp_path: Path
     assert server == []
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_private_postgres_with_all_its_processes(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"

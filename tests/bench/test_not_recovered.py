@@ -109,6 +109,7 @@ def investigated(folder: Path, text: str) -> Investigation:
     return loadframe.investigate(parse(text), folder / "runs")
 
 
+@pytest.mark.long
 def test_the_steps_before_are_concluded_from_and_the_load_and_the_time_are_told(tmp_path: Path) -> None:
     with serving(breaks=4) as text:
         found = investigated(tmp_path, text)
@@ -133,6 +134,7 @@ def test_the_steps_before_are_concluded_from_and_the_load_and_the_time_are_told(
     assert loadframe.conclude(run).answer == found, "the same from the run folder"
 
 
+@pytest.mark.long
 def test_another_verb_ends_with_the_error_and_its_report_names_the_step(tmp_path: Path) -> None:
     # a look at the target, and the driver, are two at a time
     with serving(breaks=4) as text, pytest.raises(NotRecovered, match="with status 503, and did so for") as caught:
@@ -162,6 +164,7 @@ def test_a_run_without_a_step_that_counts_says_where_it_fell(tmp_path: Path) -> 
         loadframe.conclude(loadframe.open_run(run))
 
 
+@pytest.mark.long
 def test_a_service_that_recovers_is_measured_to_the_end(tmp_path: Path) -> None:
     with serving(breaks=99) as text:
         found = investigated(tmp_path, text)
@@ -275,6 +278,7 @@ def falls_at_8(found: Investigation) -> str:
     return first
 
 
+@pytest.mark.long
 def test_one_of_ours_that_dies_is_started_again_and_measured_below_that_load(tmp_path: Path) -> None:
     assert falls_at_8(investigated(tmp_path, of_ours("os._exit(3)"))) == (
         "At 8 connections the service died (exit status 3); its last words: 'the pool is empty, password=***'."
@@ -294,16 +298,19 @@ def test_a_killed_one_had_no_time_for_last_words() -> None:
     )
 
 
+@pytest.mark.long
 def test_one_of_ours_that_hangs_too(tmp_path: Path) -> None:
     first = falls_at_8(investigated(tmp_path, of_ours("threading.Event().wait()")))
     assert first.startswith("At 8 connections the service failed: no answer (")
 
 
+@pytest.mark.long
 def test_one_of_ours_that_refuses_too(tmp_path: Path) -> None:
     first = falls_at_8(investigated(tmp_path, of_ours("pass")))
     assert first.startswith("At 8 connections the service failed: it answered / with status 503, and still did ")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(groups.available()["memory"] is None, reason="no control group limits memory here")
 def test_one_that_fills_its_cage_died_of_memory(tmp_path: Path) -> None:
     found = investigated(tmp_path, of_ours(FILLS, more='[cage]\nmemory = "128MiB"'))
@@ -311,6 +318,7 @@ def test_one_that_fills_its_cage_died_of_memory(tmp_path: Path) -> None:
     assert found.stop is not None and found.stop.died == "SIGKILL"
 
 
+@pytest.mark.long
 def test_where_no_level_is_left_lower_ones_are_measured(tmp_path: Path) -> None:
     found = investigated(tmp_path, of_ours("os._exit(3)", levels="[8, 16]"))
     assert found.stop is not None and found.stop.level == 8

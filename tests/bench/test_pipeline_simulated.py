@@ -136,6 +136,7 @@ def test_as_much_less_as_the_remedy_gives_more(before: int, after: int, less_: i
     assert (None if less is None else less.changes[0].after) == less_
 
 
+@pytest.mark.long
 def test_with_little_time_the_stage_is_held_against_less_before_other_levels_are_looked_at(
     simulated: Simulated,
 ) -> None:

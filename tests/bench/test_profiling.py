@@ -236,6 +236,7 @@ def sample_for_real(tmp_path: Path, target: str, workload: str, axis: str) -> tu
     return run, done
 
 
+@pytest.mark.long
 def test_an_embedded_target_is_sampled_where_it_lives(tmp_path: Path) -> None:
     run, done = sample_for_real(tmp_path, "sqlite", "job-queue", "concurrency")
     assert run.steps() == []
@@ -248,6 +249,7 @@ def test_an_embedded_target_is_sampled_where_it_lives(tmp_path: Path) -> None:
     assert sum(one.amount for one in looked.classes) > 3.9, "one thread per worker at least"
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_server_and_its_driver_are_told_apart(tmp_path: Path) -> None:
     run, done = sample_for_real(tmp_path, "mariadb", "render-farm", "active_jobs")

@@ -46,6 +46,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Restartable]:
         yield theirs
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_what_only_a_start_reads_is_there_for_the_run_alone(server: Restartable, opened: Opened) -> None:
     study = parse(server.study())
@@ -90,6 +91,7 @@ print(*(outcome.status for outcome in loadframe.revert_changes()))
 """What every command does that measures."""
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_after_a_kill_the_next_command_restarts_it_as_it_was(server: Restartable, tmp_path: Path) -> None:
     before, lines = settings(server), {**AT_START[server.kind], **AT_ONCE[server.kind]}
@@ -125,6 +127,7 @@ def searching(server: Restartable, *overrides: str) -> Study:
     return parse(f'{server.study()}blocks = {{ min = 2, max = 2 }}\nbudget = "60s"\n{search}', overrides)
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_search_tries_what_only_a_start_reads_and_leaves_no_trace(server: Restartable, tmp_path: Path) -> None:
     before, (at_start, at_once) = settings(server), SEARCHED[server.kind]
@@ -137,6 +140,7 @@ def test_a_search_tries_what_only_a_start_reads_and_leaves_no_trace(server: Rest
     assert not list(server.config.parent.iterdir())
 
 
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.parametrize("server", ["mariadb"], indirect=True)
 def test_with_what_a_server_does_not_come_up_the_search_goes_on(server: Restartable, tmp_path: Path) -> None:
@@ -152,6 +156,7 @@ def test_with_what_a_server_does_not_come_up_the_search_goes_on(server: Restarta
     assert not list(server.config.parent.iterdir())
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_file_that_is_not_read_is_noticed(server: Restartable, opened: Opened) -> None:
     study = parse(server.study(), [f"target.config={server.config.with_suffix('.off')}"])

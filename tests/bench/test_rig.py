@@ -161,6 +161,7 @@ target = { kind = "postgres", settings = { max_connections = 30 } }
 """
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_two_kinds_of_server_side_by_side(opened: Callable[[Study], RunFolder]) -> None:
     """Each step is of its own server: its processes, its counters."""

@@ -251,6 +251,7 @@ def test_one_that_is_not_there_is_said(tmp_path: Path) -> None:
             find(study_of(named).target)
 
 
+@pytest.mark.long
 def test_its_processes_are_the_target_and_it_is_left_as_it_was(
     service: Service, opened: Opened, tmp_path: Path
 ) -> None:
@@ -273,6 +274,7 @@ def test_one_without_settings_is_well_while_its_port_is_open(service: Service, o
     assert not target.healthy()
 
 
+@pytest.mark.long
 def test_a_helper_that_runs_is_a_component_of_its_own(service: Service, tmp_path: Path) -> None:
     (tmp_path / "helper").mkdir()
     helper = started(tmp_path / "helper")
@@ -351,6 +353,7 @@ def restartable(tmp_path: Path) -> Iterator[Restartable]:
     one.service.process.wait()
 
 
+@pytest.mark.long
 def test_one_that_may_be_restarted_takes_a_key_of_its_file_and_has_the_file_back(
     restartable: Restartable, tmp_path: Path
 ) -> None:
@@ -465,6 +468,7 @@ def test_a_remedy_for_one_that_is_not_owned_is_refused_and_changes_nothing(servi
     assert service.state() == before
 
 
+@pytest.mark.long
 def test_one_that_is_owned_is_changed_and_put_back(service: Service, tmp_path: Path) -> None:
     before = service.state()
     found = lab.ladder(changing(service), tmp_path / "runs", keep_all=True)
@@ -485,6 +489,7 @@ def kill_amid(victim: subprocess.Popen[bytes], after_s: float, *, changed: bool)
 BRIEF = {"window": "300ms", "warmup": "50ms", "blocks": {"min": 2, "max": 2}, "profile": "off", "budget": "20s"}
 
 
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.timeout(900)
 def test_killed_anywhere_it_goes_on_serving_and_is_as_it_was(service: Service, tmp_path: Path) -> None:

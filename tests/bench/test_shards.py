@@ -68,6 +68,7 @@ def test_shards_have_their_own_cages(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "[cage.shard]" in caught.value.remedy
 
 
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.skipif(groups.available()["cpu"] is None, reason="this machine grants no control group for CPU time")
 def test_each_shard_is_seen_by_itself_and_all_together_as_the_target(

@@ -83,6 +83,7 @@ def serving(takes_s: float, *levels: int, budget: str) -> Iterator[str]:
         server.server_close()
 
 
+@pytest.mark.long
 def test_no_window_with_fewer_than_twenty_requests_decides_anything(tmp_path: Path) -> None:
     with serving(2.0, 8, 16, budget="90s") as text:
         found = loadframe.measure(parse(text), tmp_path / "runs")
@@ -103,6 +104,7 @@ def test_no_window_with_fewer_than_twenty_requests_decides_anything(tmp_path: Pa
         assert step.latency.max_ms == pytest.approx(float(np.max(longest)), rel=1e-3) or not step.latency_known
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("takes_s", [2.0, 4.5])
 def test_where_the_budget_does_not_reach_the_command_says_how_long_windows_must_be(
     tmp_path: Path, takes_s: float

@@ -66,6 +66,7 @@ profile = "off"
 """
 
 
+@pytest.mark.long
 def test_a_heap_that_is_too_small_for_a_load_is_raised_and_holds_it(tmp_path: Path) -> None:
     """Sixteen requests need 64 MiB; below that load a heap of 24 MiB is enough, and a larger one gives nothing."""
     (tmp_path / "Holding.java").write_text(HOLDING)

@@ -38,6 +38,7 @@ def study(own_state: Path) -> Iterator[Study]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_the_stage_that_limits_is_seen_in_steps_series_and_ledger(study: Study, tmp_path: Path) -> None:
     found = lab.measure(study, runs=tmp_path)

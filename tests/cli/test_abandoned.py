@@ -71,6 +71,7 @@ def ends(running: Any) -> str:
     return str(err)
 
 
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.parametrize("kind", SERVERS)
 def test_a_server_that_hangs_amid_a_change_does_not_keep_the_command(running: Callable[..., Any], kind: str) -> None:
@@ -85,6 +86,7 @@ def test_a_server_that_hangs_amid_a_change_does_not_keep_the_command(running: Ca
     assert said.index("Ending the load") < said.index("Everything was reverted")
 
 
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.parametrize("kind", ["mariadb", "postgres"])
 def test_ctrl_c_while_its_data_are_made_ends_the_installer(running: Callable[..., Any], kind: str) -> None:

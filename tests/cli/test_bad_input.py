@@ -119,6 +119,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(place)], check=True)
 
 
+@pytest.mark.long
 def test_a_full_disk_says_so_and_keeps_what_was_measured(loadframe: Command, study: Path, small_disk: Path) -> None:
     result = loadframe("investigate", str(study), "--runs", str(small_disk / "runs"))
     refused(result, "No space left", "--runs")
@@ -132,6 +133,7 @@ def test_a_scratch_folder_without_permission(loadframe: Command, study: Path, tm
     refused(loadframe("measure", str(study), LOADFRAME_SCRATCH=str(tmp_path / "closed")), "closed")
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_server_that_will_not_start_shows_its_log(loadframe: Command) -> None:
     result = loadframe("case", "run", "render-farm", "--quick", "--set", "target.settings.innodb_page_size=3")

@@ -16,6 +16,7 @@ SHAPE = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_capacity_is_searched_and_its_run_kept(loadframe: Command, study: Path, tmp_path: Path) -> None:
     """Any latency is within an hour: two workers, the most there are, still meet."""
     result = loadframe("capacity", str(study), "--json", "--set", "objective.within.latency_p95_ms=3600000")
@@ -34,6 +35,7 @@ def test_a_capacity_is_searched_and_its_run_kept(loadframe: Command, study: Path
     assert loadframe("curve", str(run)).code == 0
 
 
+@pytest.mark.long
 def test_a_level_that_misses_is_told_to_people(loadframe: Command, study: Path) -> None:
     shown = loadframe("capacity", str(study), "--set", "objective.within.latency_p95_ms=0.0001", "--guess", "1..2")
     assert shown.code == 0

@@ -41,6 +41,7 @@ def swappiness(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.long
 def test_what_stands_is_listed_and_put_back_by_hand(loadframe: Command, swappiness: Path) -> None:
     listed = loadframe("changes", "list")
     for word in ("was killed", "runs/killed", "vm.swappiness of this machine: 60 -> 1"):
@@ -94,6 +95,7 @@ def test_the_next_command_that_measures_puts_it_back_and_says_so(loadframe: Comm
     assert "vm.swappiness" not in loadframe(*MEASURING).err
 
 
+@pytest.mark.long
 def test_a_command_that_only_reads_says_in_a_line_what_stands_and_changes_nothing(
     loadframe: Command, swappiness: Path
 ) -> None:
@@ -105,6 +107,7 @@ def test_a_command_that_only_reads_says_in_a_line_what_stands_and_changes_nothin
         assert (done.code, swappiness.read_text()[0]) == (0, "1")
 
 
+@pytest.mark.long
 def test_what_cannot_be_put_back_is_said_by_every_command_and_ends_revert_with_1(
     loadframe: Command, swappiness: Path
 ) -> None:
@@ -123,6 +126,7 @@ def test_what_cannot_be_put_back_is_said_by_every_command_and_ends_revert_with_1
     assert swappiness.read_text().startswith("60\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["null", "{}", '{"schema": "loadframe.standing/7"}'])
 def test_a_file_that_cannot_be_used_is_named_by_every_command_and_stops_none(
     loadframe: Command, swappiness: Path, text: str
@@ -142,6 +146,7 @@ def test_a_file_that_cannot_be_used_is_named_by_every_command_and_stops_none(
         file.unlink()
 
 
+@pytest.mark.long
 def test_a_state_directory_that_cannot_be_used_stops_what_measures_and_not_what_reads(
     loadframe: Command, tmp_path: Path
 ) -> None:
@@ -155,6 +160,7 @@ def test_a_state_directory_that_cannot_be_used_stops_what_measures_and_not_what_
     assert (measured.code, "chmod 700" in measured.err) == (1, True)
 
 
+@pytest.mark.long
 def test_what_was_tried_for_no_cause_is_told_without_one() -> None:
     tried = ChangeRecord("pool", 4, 16, remedy="pool = 16", why="the study declares it")
     assert _reason(tried) == "pool = 16: the study declares it"

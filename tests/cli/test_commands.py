@@ -10,6 +10,7 @@ import pytest
 Command = Callable[..., object]
 
 
+@pytest.mark.long
 def test_measure_curve_and_report_on_one_run(loadframe: Command, study: Path, tmp_path: Path) -> None:
     measured = loadframe("measure", str(study), "--json").json  # type: ignore[attr-defined]
     assert measured["schema"] == "loadframe.curve/1"
@@ -72,6 +73,7 @@ def test_the_case_commands(loadframe: Command) -> None:
     assert shown["studies"]["study"]["target"]["kind"] == "sqlite"
 
 
+@pytest.mark.long
 def test_doctor_names_what_is_there_and_what_is_missing(loadframe: Command) -> None:
     checks = loadframe("doctor", "--json").json["checks"]  # type: ignore[attr-defined]
     whats = {check["what"] for check in checks}

@@ -216,6 +216,7 @@ def test_one_side_from_standard_input(sample: Callable[..., str], tmp_path: Path
     assert done.stdout.startswith("standard input against a.csv: worse.")
 
 
+@pytest.mark.long
 def test_two_runs(loadframe: Command, two_runs: list[str], tmp_path: Path) -> None:
     found = loadframe("compare", *two_runs, "--json").json  # type: ignore[attr-defined]
     assert found["schema"] == "loadframe.verdict/1"
@@ -229,6 +230,7 @@ def test_two_runs(loadframe: Command, two_runs: list[str], tmp_path: Path) -> No
     assert "machines differ in cpus" in " ".join(text.split())
 
 
+@pytest.mark.long
 def test_what_nobody_has_looked_at_is_said_of_alternatives_too(
     here: Callable[..., Result], study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +242,7 @@ def test_what_nobody_has_looked_at_is_said_of_alternatives_too(
         assert "Of an answer no more than its status was checked." in found["notes"]
 
 
+@pytest.mark.long
 def test_the_alternatives_of_a_study(loadframe: Command, study: Path, tmp_path: Path) -> None:
     study.write_text(study.read_text() + ALTERNATIVES)
     overrides = ["--set", "load.levels=[2]"]

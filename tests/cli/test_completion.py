@@ -41,6 +41,7 @@ def in_bash(script: str, home: dict[str, str]) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.long
 def test_bash_completes_verbs_options_formats_and_cases(home: dict[str, str]) -> None:
     assert in_bash(BASH, home) == ["investigate", "--format", "steps.csv steps.parquet", "job-queue"]
 

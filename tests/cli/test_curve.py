@@ -96,6 +96,7 @@ def test_rows_of_one_load_are_blocks(here: Command) -> None:
     assert [(point["throughput"], point["steps"]) for point in curve["points"]] == [(11, 3), (20.5, 2)]
 
 
+@pytest.mark.long
 def test_from_standard_input(tmp_path: Path) -> None:
     done = subprocess.run(
         [str(Path(sys.executable).with_name("loadframe")), "curve", "-", "--json"],

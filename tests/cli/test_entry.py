@@ -131,6 +131,7 @@ main.run = run"""
     assert (process.returncode, out, err) == (130, "", "Stopped.\n")
 
 
+@pytest.mark.long
 def test_no_library_has_a_handler_of_its_own() -> None:
     """polars has one for Ctrl-C, which raises KeyboardInterrupt in its calls also where it is ignored."""
     body = """
@@ -152,6 +153,7 @@ main.run = run"""
     assert (process.returncode, out, err) == (3, "1\n", "")
 
 
+@pytest.mark.long
 def test_nohup_outlives_a_hang_up(start: Start, study: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

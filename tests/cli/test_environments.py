@@ -107,6 +107,7 @@ NOT_UTF_8 = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 """Of a Python of its own: one that has begun in UTF-8 stays with it."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("folder", ["runs", "läufe"])
 def test_where_the_locale_is_not_utf_8(study: Path, folder: str) -> None:
     """The study's text is UTF-8 all the same; a path whose letters are beyond the locale is refused before anything is
@@ -138,6 +139,7 @@ def test_run_folders_on_a_file_system_that_is_read_only(study: Path) -> None:
     assert "Read-only file system" in told and "Choose another place with --runs" in told
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MEASURED)
 def test_a_measurement_is_made_or_refused_in_words(
     loadframe_in: Command, study: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, name: str

@@ -12,6 +12,7 @@ Command = Callable[..., object]
 RUN = str(Path(__file__).parents[1] / "data/runs/investigation")
 
 
+@pytest.mark.long
 def test_what_is_written_to_stdout_is_the_file(loadframe: Command, tmp_path: Path) -> None:
     shown = loadframe("export", RUN, "--format", "openmetrics")
     written = loadframe("export", RUN, "--format", "openmetrics", "--to", "run.prom", "--json").json  # type: ignore[attr-defined]

@@ -39,6 +39,7 @@ def port() -> Iterator[int]:
             process.kill()
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_command_becomes_a_study_that_is_checked_with_one_short_step(loadframe: Command, tmp_path: Path) -> None:
     done = loadframe("init", "--command", f"POOL=2 {starts('--port', '8000')}", "--path", "/config")
@@ -67,6 +68,7 @@ ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Slow).serve_forever()
 """
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_service_that_takes_long_to_answer_gets_windows_in_which_that_is_enough(
     loadframe: Command, tmp_path: Path
@@ -141,6 +143,7 @@ def test_a_command_with_the_mark_of_a_port_names_no_number(loadframe: Command) -
     assert "listens on a free port from Loadframe." in done.err and "None" not in done.err
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_service_with_secrets_is_checked_with_them_and_leaves_none(loadframe: Command, tmp_path: Path) -> None:
     script = tmp_path / "shop.py"
@@ -165,6 +168,7 @@ def test_a_service_with_secrets_is_checked_with_them_and_leaves_none(loadframe: 
     assert "connecting to" in broken.err and "s3cret" not in broken.err + broken.out
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_service_that_runs_is_found_at_its_port(loadframe: Command, tmp_path: Path, port: int) -> None:
     done = loadframe("init", "--port", str(port))

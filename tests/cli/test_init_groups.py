@@ -73,6 +73,7 @@ def target(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_workers_that_share_the_socket_of_their_parent_are_told_and_the_parent_is_taken(
     loadframe: Command, tmp_path: Path
 ) -> None:
@@ -96,6 +97,7 @@ def test_workers_that_share_the_socket_of_their_parent_are_told_and_the_parent_i
             assert target(tmp_path) == {"kind": "service", **where}
 
 
+@pytest.mark.long
 def test_the_parent_of_workers_with_a_socket_each_is_taken_though_it_holds_none(
     loadframe: Command, tmp_path: Path
 ) -> None:
@@ -236,6 +238,7 @@ def asked(folder: Path, *arguments: str, types: list[tuple[str, str]]) -> str:
     return text
 
 
+@pytest.mark.long
 def test_at_a_terminal_a_person_is_asked_which_one_is_meant(tmp_path: Path) -> None:
     with running(TWO_PORTS) as other:
         free = ports(other)[0]

@@ -45,6 +45,7 @@ def test_a_change_that_cannot_be_is_refused_before_anything_starts(loadframe: Co
     assert not (rungs.parent / "runs").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
 def test_a_ladder_that_was_ended_is_shown_as_far_as_it_went(
     loadframe: Command, start: Command, rungs: Path, number: int, code: int

@@ -44,6 +44,7 @@ def printing() -> Iterator[Callable[[Path], object]]:
         thread.join()
 
 
+@pytest.mark.long
 def test_a_process_for_people_and_programs(loadframe: Command) -> None:
     pid = str(os.getpid())
     text = loadframe("limits", "--pid", pid).out  # type: ignore[attr-defined]
@@ -75,6 +76,7 @@ def test_what_makes_no_sense_is_refused(loadframe: Command, arguments: list[str]
     assert words in result.err  # type: ignore[attr-defined]
 
 
+@pytest.mark.long
 def test_a_live_pipeline_is_clogged_or_starved_by_the_lines_that_it_prints(
     loadframe: Command, tmp_path: Path, printing: Callable[[Path], object]
 ) -> None:

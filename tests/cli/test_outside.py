@@ -90,6 +90,7 @@ def measured(call: Call, *settings: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_a_server_from_outside_is_measured_with_the_settings_of_the_study(call: Call, tmp_path: Path) -> None:
     """One slot serves a client at a time, each for 20 ms: 50 requests a second. Four slots serve four."""
     one = measured(call)
@@ -133,6 +134,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", BROKEN)
 def test_one_that_is_broken_is_told_of_and_ends_no_other_command(installed: Path, place: Path, how: str) -> None:
     beside = place / "site"

@@ -105,6 +105,7 @@ def test_a_run_of_it_is_read_where_it_is_not_installed(
     )
 
 
+@pytest.mark.long
 def test_its_settings_are_tuned_and_read_where_it_is_not_installed(call: Call, tmp_path: Path) -> None:
     sets = ("target.settings.slots=1", "load.levels=[4]", "measure.budget=20s")
     done = call("tune", "study.toml", "--json", "--trials", "2", *(word for one in sets for word in ("--set", one)))
@@ -116,6 +117,7 @@ def test_its_settings_are_tuned_and_read_where_it_is_not_installed(call: Call, t
     assert re.search(r"slots; needs a restart +1 +(\d|stays)", elsewhere.stdout) and "toy.conf" not in elsewhere.stdout
 
 
+@pytest.mark.long
 def test_its_limits_are_in_the_ledger_of_this_moment(call: Call) -> None:
     done = call("limits", "--target", "study.toml", "--json")
     assert done.returncode == 0, done.stderr
@@ -134,6 +136,7 @@ def changed(installed: Path, folder: Path, page: str, old: str, new: str) -> Pat
     return folder
 
 
+@pytest.mark.long
 def test_a_row_that_cannot_be_used_is_told_of_and_ends_no_other_command(
     installed: Path, call: Call, tmp_path: Path
 ) -> None:
@@ -162,6 +165,7 @@ def entered_by_all() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.long
 def test_an_exception_of_its_code_is_told_as_its_fault(
     installed: Path, call: Call, tmp_path: Path, entered_by_all: Path
 ) -> None:

@@ -158,6 +158,7 @@ def test_a_cause_and_a_limit_of_a_run_are_told_by_their_titles(here: Command, tm
     assert "the lock that only one writer can hold (lock.writer) 97 % at 4 0.736 ms 1 worker " in said
 
 
+@pytest.mark.long
 def test_from_a_run_it_is_kept_and_verified(study: Path, tmp_path: Path, here: Command) -> None:
     run = "recorded"
     shutil.copytree(Path(__file__).parents[1] / "data/runs/job-queue", tmp_path / run)

@@ -25,6 +25,7 @@ Start = Callable[..., Any]
 LONG = ["--set", "measure.window=500ms", "--set", "measure.blocks={min=20,max=20}", "--set", "measure.budget=10m"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_command_reports_what_it_measured_and_exits_130(start: Start, study: Path, number: int) -> None:
     running = start("investigate", str(study), "--json", *LONG)
@@ -40,6 +41,7 @@ def test_a_stopped_command_reports_what_it_measured_and_exits_130(start: Start, 
     assert running.processes() == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", ["investigate", "measure"])
 def test_ctrl_c_twice_while_the_recorder_is_asked_is_no_error(start: Start, study: Path, verb: str) -> None:
     """The answer to the question that is given up comes before that to the next one."""
@@ -70,6 +72,7 @@ def test_stopped_while_it_still_starts_it_says_so_and_nothing_else(start: Start,
     assert running.leases() == []
 
 
+@pytest.mark.long
 def test_after_kill_9_the_next_command_cleans_up_and_the_run_is_readable(
     start: Start, loadframe: Command, study: Path
 ) -> None:
@@ -91,6 +94,7 @@ def test_after_kill_9_the_next_command_cleans_up_and_the_run_is_readable(
     assert sum(point["steps"] for point in curve["points"]) == finished
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loaded", [True, False])
 def test_kill_9_in_a_step_and_between_two_ends_its_workers_at_once(start: Start, study: Path, loaded: bool) -> None:
     """And what they are forked from, which waits between steps: before the next command cleans up."""
@@ -106,6 +110,7 @@ def test_kill_9_in_a_step_and_between_two_ends_its_workers_at_once(start: Start,
             assert select.select([descriptor], [], [], 10)[0], "it has ended"
 
 
+@pytest.mark.long
 def test_after_kill_9_a_search_for_settings_is_shown_and_goes_on(start: Start, loadframe: Command, study: Path) -> None:
     one_level = ["--set", "load.levels=[2]"]
     running = start("tune", str(study), *one_level, "--set", "measure.budget=10m", steps=1, file="trials.jsonl")
@@ -134,6 +139,7 @@ def test_after_kill_9_a_search_for_settings_is_shown_and_goes_on(start: Start, l
 FARM = ["case", "run", "render-farm", "--quick", "--set", "load.levels=[4, 8]", *LONG]
 
 
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.parametrize("steps", [0, 3])
 def test_kill_9_leaves_no_server_running(start: Start, loadframe: Command, steps: int) -> None:
@@ -146,6 +152,7 @@ def test_kill_9_leaves_no_server_running(start: Start, loadframe: Command, steps
     assert running.leases() == []
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_server_that_dies_in_the_middle_of_a_step_is_told_with_its_load(start: Start) -> None:
     """It is started again, and lower loads are measured."""

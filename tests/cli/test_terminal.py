@@ -127,6 +127,7 @@ def test_an_answer_that_stdout_does_not_take_is_told(
     assert (done.code, done.err.startswith("Cannot write the answer to standard output: ")) == (1, True), done.err
 
 
+@pytest.mark.long
 def test_what_was_measured_is_kept_where_stdout_takes_nothing(loadframe_in: Command, study: Path) -> None:
     done = loadframe_in("measure", str(study), streams={"out": "/dev/full"})
     (run,) = (study.parent / "runs").iterdir()
@@ -134,6 +135,7 @@ def test_what_was_measured_is_kept_where_stdout_takes_nothing(loadframe_in: Comm
     assert (run / "steps.jsonl").read_text().count("\n") >= 4
 
 
+@pytest.mark.long
 def test_a_full_stderr_costs_nothing_but_the_exit_code(loadframe_in: Command, study: Path) -> None:
     done = loadframe_in("measure", str(study), "--json", streams={"err": "/dev/full"})
     assert (done.code, len(done.json["points"])) == (1, 2)

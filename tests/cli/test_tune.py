@@ -20,6 +20,7 @@ SHAPE = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_settings_are_searched_and_every_trial_kept(loadframe: Command, study: Path, tmp_path: Path) -> None:
     budget = "measure.budget=80s"  # of which a machine with time needs a tenth
     result = loadframe("tune", str(study), "--json", "--trials", "3", "--set", "load.levels=[1]", "--set", budget)

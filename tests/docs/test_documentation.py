@@ -119,6 +119,7 @@ TUTORIAL = ('init --command "POOL=4 python3 app.py --port 8000" --name shop', "i
 SHORT = ("--set", "measure.window=300ms", "--set", "measure.budget=15s", "--set", "measure.profile=off")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", sorted(set(commands()) - set(TRIED_ELSEWHERE) - {PROGRAM, *TUTORIAL}))
 def test_every_command_of_the_documentation_works(
     command: str, workplace: Path, forking: subprocess.Popen[str], tmp_path: Path
@@ -129,6 +130,7 @@ def test_every_command_of_the_documentation_works(
     assert done.out
 
 
+@pytest.mark.long
 def test_the_first_command_of_readme_works_as_it_is_installed(workplace: Path) -> None:
     assert PROGRAM in set(commands())
     done = subprocess.run(
@@ -144,6 +146,7 @@ def test_the_first_command_of_readme_works_as_it_is_installed(workplace: Path) -
     assert done.stdout
 
 
+@pytest.mark.long
 def test_the_tutorial_works_from_its_first_command_to_its_last(
     workplace: Path, forking: subprocess.Popen[str], tmp_path: Path
 ) -> None:
@@ -175,6 +178,7 @@ def test_every_verb_is_documented(verb: str) -> None:
     assert re.search(rf"loadframe {re.escape(verb)}\b", text), f"no page mentions `loadframe {verb}`"
 
 
+@pytest.mark.long
 def test_the_python_of_the_api_page_works(workplace: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/api.md").read_text(), re.S)
     code = code.replace('Path("study.toml")', 'Path("queue.toml")').replace("budget=2m", "budget=10s")
@@ -197,6 +201,7 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
+@pytest.mark.long
 def test_what_docs_ndb_shows_is_what_the_command_says(workplace: Path) -> None:
     page = (ROOT / "docs/ndb.md").read_text()
     command, shown = re.findall(r"```sh\n.venv/bin/loadframe (ndb .*?)\n```\n\n((?: {4}.*\n|\n)+)", page)[0]

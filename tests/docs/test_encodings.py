@@ -77,6 +77,7 @@ def test_what_names_all_of_it_or_is_no_text_is_not(text: str) -> None:
     assert not list(unnamed(text))
 
 
+@pytest.mark.long
 def test_every_text_names_its_encoding() -> None:
     found = [
         f"{name}:{line}: names no {missing}"

@@ -30,6 +30,7 @@ def shop(sent: Sent) -> bytes:
     return said(b"%d" % time.monotonic_ns() if sent.path.startswith("/search") else b"tea")
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_the_study_of_the_page_is_measured(
     forking: subprocess.Popen[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -69,6 +70,7 @@ RECORDED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_recorded_load_is_measured(name: str, forking: subprocess.Popen[str], tmp_path: Path) -> None:

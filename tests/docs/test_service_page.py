@@ -70,6 +70,7 @@ def test_the_first_study_names_the_pool_and_confirms_it(forking: subprocess.Pope
     assert first["findings"][0]["status"] == "confirmed", first["findings"][0]["mechanism"]
 
 
+@pytest.mark.long
 def test_what_tune_finds_is_written_as_a_study_takes_it(forking: subprocess.Popen[str], place: Path) -> None:
     done = run(forking, place, "tune pool.toml --trials 3 --set measure.budget=15s", STUDIES["pool-tuned"])
     assert done.code == 0, done.err
@@ -79,6 +80,7 @@ def test_what_tune_finds_is_written_as_a_study_takes_it(forking: subprocess.Pope
         assert found["file_text"].startswith("[target.settings]\npool = ")
 
 
+@pytest.mark.long
 def test_a_helper_is_recorded_as_a_component(forking: subprocess.Popen[str], place: Path) -> None:
     done = run(forking, place, "measure pool.toml", STUDIES["pool-with-cache"])
     assert done.code == 0, done.err
@@ -87,6 +89,7 @@ def test_a_helper_is_recorded_as_a_component(forking: subprocess.Popen[str], pla
     assert sum(seen) > len(seen) / 2, "a busy machine may miss it in one"
 
 
+@pytest.mark.long
 def test_one_that_runs_is_measured(forking: subprocess.Popen[str], place: Path, port: int) -> None:
     done = run(forking, place, "measure pool.toml", STUDIES["pool-running"].replace("8080", str(port)))
     assert done.code == 0, done.err

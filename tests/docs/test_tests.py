@@ -48,6 +48,7 @@ def modules() -> Iterator[Path]:
     return (path for folder in TESTS for path in sorted(folder.rglob("*.py")))
 
 
+@pytest.mark.long
 def test_no_test_replaces_a_private_name_or_the_clock() -> None:
     found = {path.name: list(replaced(path.read_text())) for path in modules() if path != Path(__file__)}
     assert {name: each for name, each in found.items() if each} == {}
@@ -90,6 +91,7 @@ def only_waits(text: str) -> Iterator[int]:
                 yield node.lineno
 
 
+@pytest.mark.long
 def test_what_is_waited_for_has_a_deadline() -> None:
     """waiting.await_that, which then says what was seen. A command of its own is ended by the test that started it."""
     paths = [path for path in modules() if path.name not in ("waiting.py", "follow.py")]

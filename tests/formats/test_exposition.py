@@ -114,6 +114,7 @@ def test_of_a_series_that_comes_twice_neither_value_counts() -> None:
     assert found.left_out == {"are exposed twice": ['a{x="1",y="2"}']}
 
 
+@pytest.mark.long
 def test_a_million_lines_are_not_read() -> None:
     families = [
         f"# TYPE f{number} gauge\n" + "".join(f'f{number}{{i="{i}"}} 1\n' for i in range(100)) for number in range(500)
@@ -132,6 +133,7 @@ def test_an_answer_that_was_cut_off_is_refused_where_the_form_shows_it() -> None
         read_prometheus(whole.removesuffix(b"# EOF\n"), content_type=OPENMETRICS)
 
 
+@pytest.mark.long
 def test_lines_that_are_too_long_are_left_out() -> None:
     found = read_prometheus(b'a{x="' + b"y" * 5_000 + b'"} 1\nb 2\n')
     assert found.values == {"b": 2.0}

@@ -132,6 +132,7 @@ def test_living_owners_are_left_alone() -> None:
         assert lease.folder.exists()
 
 
+@pytest.mark.long
 def test_after_kill_9_the_next_sweep_ends_all_and_removes_all(places: Path) -> None:
     owner = subprocess.Popen([sys.executable, "-c", KILLED_OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert owner.stdout

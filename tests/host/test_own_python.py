@@ -152,6 +152,7 @@ def test_packages_of_our_user_are_found_with_another_home(monkeypatch: pytest.Mo
     assert mounts.user_packages() == {}
 
 
+@pytest.mark.long
 def test_a_driver_is_no_root_and_no_warning_is_printed(closed: Path, tmp_path: Path) -> None:
     """The whole command, begun by a Python that only root may enter."""
     (tmp_path / "study.toml").write_text(STUDY)

@@ -265,6 +265,7 @@ def test_a_command_that_fails_is_named_and_ended(
     assert not Path(f"/proc/{noted.read_text()}").exists()
 
 
+@pytest.mark.long
 def test_what_a_command_has_started_ends_with_it(tmp_path: Path) -> None:
     noted = tmp_path / "pid"
     script = f"sleep 600 & echo $! > {noted}; echo a 1"

@@ -211,6 +211,7 @@ def test_it_listens_nowhere_unless_asked_and_then_on_a_free_port(lease: Lease) -
         target.destroy()
 
 
+@pytest.mark.long
 def test_a_port_that_is_taken_is_said_before_anything_starts(lease: Lease) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -263,6 +264,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.long
 def test_after_kill_9_the_server_is_gone_at_once_and_its_data_with_the_next_sweep(scratch: Path) -> None:
     owner = subprocess.Popen([sys.executable, "-c", OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert owner.stdout

@@ -173,6 +173,7 @@ def test_its_logs_are_on_and_it_tells_what_its_threads_wait_for(mysql: MysqlTarg
     assert control.ask("SELECT COUNT(*) FROM loadframe.t") == [(20,)] if mysql.healthy() else False
 
 
+@pytest.mark.long
 @pytest.mark.mysql
 def test_a_dedicated_server_takes_its_redo_log_from_the_machine_and_keeps_what_is_given(mysql: MysqlTarget) -> None:
     mysql.start(TargetState({"innodb_buffer_pool_size": 64 << 20}))
@@ -248,6 +249,7 @@ def test_without_a_right_to_the_performance_schema_its_waits_are_missing(mysql: 
         assert told == {spec.name for spec in server.counter_specs if not spec.name.startswith("wait/")}
 
 
+@pytest.mark.long
 @pytest.mark.mysql
 def test_a_table_cache_beyond_the_open_files_is_cut_and_we_see_it(mysql: MysqlTarget) -> None:
     mysql.start(TargetState({"table_open_cache": 12000}, {"RLIMIT_NOFILE": 2048}))

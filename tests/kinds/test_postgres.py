@@ -190,6 +190,7 @@ def test_a_setting_beyond_the_catalogue_is_passed_through_and_read_back(postgres
     assert "vacuum_cost_limit" in caught.value.remedy
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_limits_of_a_state_and_of_the_cage_are_applied(lease: Lease) -> None:
     target = PostgresTarget(lease=lease, resources=Resources(limits={"RLIMIT_NOFILE": 3000}, cpus=frozenset({0})))
@@ -357,6 +358,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_after_kill_9_all_its_processes_are_gone_at_once_and_its_data_with_the_next_sweep(scratch: Path) -> None:
     """Also the one of a connection that is at work: the postmaster is ended so that it ends its children."""
@@ -374,6 +376,7 @@ def test_after_kill_9_all_its_processes_are_gone_at_once_and_its_data_with_the_n
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_the_shared_memory_of_one_that_was_killed_itself_goes_with_the_next_sweep(scratch: Path) -> None:
     """Nobody was left to remove it: its postmaster was killed, and its children, stopped, did not see it."""
@@ -398,6 +401,7 @@ def test_the_shared_memory_of_one_that_was_killed_itself_goes_with_the_next_swee
     assert not segments & _segments()
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_the_shared_memory_of_one_that_was_killed_goes_with_its_data(lease: Lease) -> None:
     """Seen: two pieces and a segment stayed of each; the data that say which they are were removed before."""
@@ -419,6 +423,7 @@ def _segments() -> set[str]:
 # --- several ---
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_shards_are_servers_of_their_own_with_the_same_state(lease: Lease) -> None:
     allowances = {"shard1": Resources(), "shard2": Resources(cpus=frozenset({0}))}

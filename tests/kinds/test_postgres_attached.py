@@ -142,6 +142,7 @@ def test_a_file_may_begin_with_a_tilde_that_names_no_user() -> None:
     assert given == {"sslrootcert": str(Path("~no-such-user/roots.pem").absolute())}
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_drivers_go_to_the_number_and_not_to_the_name(
     lease: Lease, names: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -194,6 +195,7 @@ def test_settings_asked_for_and_in_use_by_the_socket(postgres: Target) -> None:
         server.close()
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_by_the_network_with_a_password_from_the_environment(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
     target = PostgresTarget(lease=lease, resources=Resources(), port=0)

@@ -410,6 +410,7 @@ def test_one_that_goes_to_the_background_is_told_and_ended(make: Make, lease: Le
     assert left(lease) == ()
 
 
+@pytest.mark.long
 def test_one_that_is_never_ready_is_told_and_ended(make: Make, lease: Lease) -> None:
     with pytest.raises(TargetError, match=r"not ready after 4 s.*it listens on no port") as caught:
         make(**habit("never-ready", "4s")).start(TargetState())
@@ -451,6 +452,7 @@ def test_a_log_tells_the_port_that_it_was_given(make: Make) -> None:
     assert target.healthy()
 
 
+@pytest.mark.long
 def test_one_that_listens_on_another_port_is_told_which(make: Make, lease: Lease) -> None:
     with pytest.raises(TargetError, match=r"listens on port \d+, and was told \d+") as caught:
         make(**habit("elsewhere", "4s")).start(TargetState())

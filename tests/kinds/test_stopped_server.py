@@ -19,6 +19,7 @@ from loadframe.model import TargetState
 from loadframe.workloads import databases
 
 
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.parametrize("kind", ["mariadb", pytest.param("mysql", marks=pytest.mark.mysql), "postgres"])
 def test_it_is_told_that_the_server_was_stopped(kind: str, lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,6 +118,7 @@ def test_it_is_asked_and_left_as_it_is(site: str) -> None:
         target.start(TargetState({"url": "http://127.0.0.1:1"}, {}))
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_study_of_it_has_a_curve_and_says_what_it_cannot_see(site: str, tmp_path: Path) -> None:
     found = loadframe.investigate(parse(STUDY.format(url=site)), tmp_path)
@@ -131,6 +132,7 @@ def test_a_study_of_it_has_a_curve_and_says_what_it_cannot_see(site: str, tmp_pa
     assert any("Loadframe's own process" in warning for warning in found.warnings)
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_the_processes_behind_its_address_are_the_target(tmp_path: Path) -> None:
     """A site of a process of its own: what it uses is no stranger's, and nothing of it is changed."""
@@ -167,6 +169,7 @@ def test_a_page_that_changes_or_is_not_there_is_refused(site: str) -> None:
             registry.make("http", {"checked": "bytes"}, Allowance(US)).install(target.endpoint())
 
 
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.parametrize(
     ("paths", "checked"), [("/one /now", "length"), ("/two /more", "status"), ("/one /now", "auto")]
@@ -206,6 +209,7 @@ def test_a_page_is_learnt_as_wrk_asks_for_it(site: str) -> None:
     assert (answer.status, answer.body) == (200, b"Host")
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_name_that_moves_after_the_check_is_loaded_where_it_was_checked(
     site: str, names: Callable[..., None], tmp_path: Path

@@ -49,6 +49,7 @@ Loadframe = Callable[..., Any]
 Pooler = Callable[[str, str], AbstractContextManager[int]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ignored", ["extra_float_digits,options", "extra_float_digits"])
 @pytest.mark.parametrize("mode", ["session", "transaction", "statement"])
 def test_pgbouncer_is_refused_before_anything_is_made(

@@ -126,6 +126,7 @@ def _clients(port: int) -> int:
         return len(str(ask("CLIENT", "LIST", "TYPE", "normal")).strip().splitlines())
 
 
+@pytest.mark.long
 def test_keys_of_the_names_of_a_load_are_as_they_were(redis: int, loadframe: Loadframe, tmp_path: Path) -> None:
     before = dump(redis)
     assert len(before) == len(THEIRS)
@@ -167,6 +168,7 @@ def test_a_load_that_would_fill_the_memory_is_refused_in_words(
     assert dump(redis) == before
 
 
+@pytest.mark.long
 def test_a_load_that_fits_into_the_memory_is_measured(redis: int, loadframe: Loadframe, tmp_path: Path) -> None:
     before = dump(redis)
     with _asking(f"127.0.0.1:{redis}") as ask:
@@ -204,6 +206,7 @@ def test_one_without_an_empty_database_is_refused_in_words(redis: int, loadframe
     assert dump(redis) == before
 
 
+@pytest.mark.long
 def test_a_kill_in_the_middle_leaves_nothing_once_it_is_reverted(
     redis: int, loadframe: Loadframe, tmp_path: Path
 ) -> None:
@@ -235,6 +238,7 @@ def test_a_database_that_others_use_meanwhile_is_not_cleared_of_their_keys(redis
         assert ask("KEYS", "*") == ["another"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("left", ["ours", "theirs"])
 def test_without_the_mark_keys_are_neither_removed_nor_said_to_be_gone(
     redis: int, loadframe: Loadframe, tmp_path: Path, left: str

@@ -165,6 +165,7 @@ def theirs(request: pytest.FixtureRequest) -> Iterator[Theirs]:
         yield owned
 
 
+@pytest.mark.long
 def test_a_schema_of_our_name_is_left_alone(theirs: Theirs, loadframe: Loadframe, tmp_path: Path) -> None:
     theirs.server.ask("CREATE SCHEMA loadframe")
     theirs.fill("loadframe")
@@ -216,6 +217,7 @@ LOOKED_UP_ELSEWHERE |= {("mysql", load) for load in ("sysbench", "bulk-insert")}
 """Loads that name no schema, and whose connections are led to another one: refused."""
 
 
+@pytest.mark.long
 def test_changed_defaults_lead_no_load_to_other_tables(theirs: Theirs, loadframe: Loadframe, tmp_path: Path) -> None:
     for change, _ in DEFAULTS[theirs.kind]:
         theirs.server.ask(change)
@@ -238,6 +240,7 @@ MAY_LOOK = {"postgres": ("GRANT pg_monitor TO looker",), "mariadb": ("GRANT PROC
 MAY_LOOK["mysql"] = MAY_LOOK["mariadb"]
 
 
+@pytest.mark.long
 def test_an_account_without_rights_is_refused_in_words(theirs: Theirs, loadframe: Loadframe, tmp_path: Path) -> None:
     account = theirs.give("looker", *MAY_LOOK[theirs.kind])
     before = theirs.dump()
@@ -249,6 +252,7 @@ def test_an_account_without_rights_is_refused_in_words(theirs: Theirs, loadframe
     assert theirs.dump() == before
 
 
+@pytest.mark.long
 def test_a_kill_in_the_middle_leaves_nothing_once_it_is_reverted(
     theirs: Theirs, loadframe: Loadframe, tmp_path: Path
 ) -> None:
@@ -305,6 +309,7 @@ def test_a_type_of_the_owner_in_our_schema_is_not_dropped_from_the_tables_that_u
     assert "loadframe" not in theirs.server.schemas()
 
 
+@pytest.mark.long
 def test_another_database_is_not_touched(theirs: Theirs, loadframe: Loadframe, tmp_path: Path) -> None:
     """The schema is made in the database of the option file, whatever is in the others."""
     if theirs.kind != "postgres":

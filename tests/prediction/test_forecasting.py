@@ -95,6 +95,7 @@ def test_the_same_data_give_the_same_forecast(measure: Measure) -> None:
     assert forecast(seen, [8]) == forecast(seen, [8])
 
 
+@pytest.mark.long
 def test_most_intervals_hold_and_most_errors_are_small(measure: Measure, true_throughput: Callable[..., float]) -> None:
     """Seeded count: 12 measurements with 3 % of noise up to a quarter of the saturation, with and without growth. The
     benchmark counts many more systems; this one notices when the intervals or the forecasts break."""

@@ -20,6 +20,7 @@ def numbers(value: Any) -> dict[str, Any]:
     return {f"{name}.{path}": found for name, one in value.items() for path, found in numbers(one).items()}
 
 
+@pytest.mark.long
 def test_what_is_shipped_follows_from_the_curves() -> None:
     """benchmarks/server_curves.py --calibrate was run after the last change of curves or candidates."""
     again = numbers(json.loads(forecast_library.as_json(forecast_library.build(forecast_library.curves()))))

@@ -56,6 +56,7 @@ def sampled_for(seconds: float, busy: int, allowed: Permission, folder: Path) ->
     return profiler, {(source.kind, source.component): source for source in written}
 
 
+@pytest.mark.long
 def test_a_busy_process_is_found_busy(busy: int, tmp_path: Path) -> None:
     allowed = permission()
     for seconds in (1.0, 4.0, 16.0):  # perf has to have started by then: on a machine with much to do that takes long

@@ -68,6 +68,7 @@ def wait_until_recorded(recorder: Recorder, source: str, count: int = 0) -> list
     )
 
 
+@pytest.mark.long
 def test_the_cpu_of_a_process_is_what_the_kernel_says_at_its_end(tmp_path: Path) -> None:
     child = launch(BURN)
     assert child.stdin is not None and child.stdout is not None

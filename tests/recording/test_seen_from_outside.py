@@ -66,6 +66,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.long
 def test_an_idle_pool_of_threads_is_in_a_futex(tmp_path: Path) -> None:
     with running(POOL) as (pid, _):
         found = recorded(tmp_path / "a.lfr", pid, enough=lambda ticks: looks(ticks) >= 3)
@@ -97,6 +98,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("timeout_s", [0, 30], ids=["recv", "poll"])
 def test_threads_that_wait_for_a_peer_are_counted_by_its_address(tmp_path: Path, timeout_s: int) -> None:
     """The peer takes the requests of three clients and answers none; a fourth client asks nothing."""
@@ -137,6 +139,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.long
 def test_a_full_accept_queue_is_seen_and_the_drops_of_that_moment(tmp_path: Path) -> None:
     """A length of 2 lets three in."""
     with ExitStack() as stack:
@@ -180,6 +183,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="another network namespace is for root to make and to enter")
 def test_a_process_in_another_network_namespace_is_asked_about_there(tmp_path: Path) -> None:
     ours = Path("/proc/self/ns/net").stat().st_ino
@@ -202,6 +206,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.long
 def test_threads_under_one_interpreter_lock_are_seen_to_take_turns(tmp_path: Path) -> None:
     with running(BUSY) as (pid, _):
         found = recorded(tmp_path / "a.lfr", pid, enough=lambda ticks: looks(ticks) >= 3)
@@ -225,6 +230,7 @@ public class Garbage {
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("java") is None, reason="there is no Java here")
 def test_a_java_heap_and_its_collectors_are_read_from_its_own_counters(tmp_path: Path) -> None:
     source = tmp_path / "Garbage.java"

@@ -79,6 +79,7 @@ def test_no_ratio_over_all_loads_where_they_do_not_say_the_same(beside: Investig
     assert "over all loads" not in alternatives.sentence(beside, one)
 
 
+@pytest.mark.long
 def test_the_page_begins_with_the_comparison(beside: Investigation) -> None:
     (one,) = beside.alternatives
     unproved = replace(one, verdict=verdict(1.1, 0.9, 1.4, 5, 10))

@@ -99,6 +99,7 @@ def clean() -> dict[str, Shape]:
     return {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_no_text_of_any_record_becomes_markup(
     profiled: Investigation, foretold: Investigation, clean: dict[str, Shape], payload: str

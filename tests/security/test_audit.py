@@ -31,6 +31,7 @@ def top() -> Iterator[Path]:
         yield path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", ["doctor", "compare-csv", "watch", "measure-sqlite", "measure-nginx"])
 def test_root_uses_no_path_that_another_user_may_change(top: Path, verb: str) -> None:
     audit = audited(verb, top, None)
@@ -40,6 +41,7 @@ def test_root_uses_no_path_that_another_user_may_change(top: Path, verb: str) ->
     assert audit.children.audited >= 1
 
 
+@pytest.mark.long
 def test_a_run_is_exported_by_no_path_of_anothers(top: Path) -> None:
     run = recorded(top / "recorded")
     (top / "export").mkdir()

@@ -101,6 +101,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
         identity.end_all([process], 0.5)
 
 
+@pytest.mark.long
 def test_dask_runs_follows_and_removes_nothing_of_a_stranger(place: Place) -> None:
     process = place.enter()
     out, said = process.communicate(timeout=120)
@@ -118,6 +119,7 @@ def test_dask_runs_follows_and_removes_nothing_of_a_stranger(place: Place) -> No
     assert place.left() == []
 
 
+@pytest.mark.long
 def test_after_ctrl_c_nothing_of_dask_is_left(place: Place) -> None:
     process = place.enter("wait")
     assert process.stdout is not None and json.loads(process.stdout.readline())
@@ -128,6 +130,7 @@ def test_after_ctrl_c_nothing_of_dask_is_left(place: Place) -> None:
     await_that(lambda: not identity.naming(str(place.top)), "its processes have ended")
 
 
+@pytest.mark.long
 def test_after_a_kill_the_next_command_removes_what_is_left_of_dask(place: Place) -> None:
     process = place.enter("wait")
     assert process.stdout is not None and json.loads(process.stdout.readline())

@@ -219,6 +219,7 @@ STARTED = {"dask": 7, "uvicorn": 1, "locust": 3, "textual": 2, "vl-convert": 1, 
 """At least; with the command itself."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_a_dependency_writes_only_where_we_keep_things_and_starts_python_with_the_safe_path(
     name: str, tmp_path: Path

@@ -24,6 +24,7 @@ def run() -> Iterator[Path]:
         yield recorded(Path(name) / "recorded")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("verb", "planted"),
     [

@@ -161,6 +161,7 @@ def _is_executable(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "executable" and ast.unparse(node) == "sys.executable"
 
 
+@pytest.mark.long
 def test_python_of_ours_is_started_by_one_helper() -> None:
     """`python -m` searches the working folder first; only the helper has the option that stops it."""
     assert python("a.module", "x") == [sys.executable, "-P", "-m", "a.module", "x"]
@@ -175,6 +176,7 @@ def test_python_of_ours_is_started_by_one_helper() -> None:
             assert not modules, f"{path}:{modules[0].lineno}: use host.environment.python"
 
 
+@pytest.mark.long
 def test_programs_are_started_by_absolute_paths() -> None:
     """By spawn, which locates them, or with a path that is known already."""
     for path, tree in _sources(*INSTALLED):

@@ -265,6 +265,7 @@ def _study(kind: str) -> str:
     return STUDY.format(kind=kind, target=target, **STUDIES[kind])
 
 
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.parametrize("kind", list(STUDIES))
 def test_a_second_user_gets_nothing_and_breaks_nothing(place: Place, kind: str) -> None:

@@ -63,6 +63,7 @@ def measured(study: Path, code: int) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.skipif(os.geteuid() != 0, reason="target.user needs root")
 def test_a_secret_of_a_study_is_shown_nowhere_and_kept_from_others(tmp_path: Path) -> None:
@@ -84,6 +85,7 @@ def test_a_secret_of_a_study_is_shown_nowhere_and_kept_from_others(tmp_path: Pat
     assert readable_for_others(runs) == []
 
 
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.skipif(os.geteuid() != 0, reason="target.user needs root")
 def test_a_run_of_a_study_without_secrets_is_for_all(tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ def test_a_folder_that_has_become_a_link_is_not_changed(scene: Scene) -> None:
     assert made > 100 and scene.seen() == before
 
 
+@pytest.mark.long
 def test_a_folder_that_is_swapped_all_the_time_is_not_changed(scene: Scene) -> None:
     before, churn = scene.seen(), Churn(scene.tree, seed=2)
     with scene.swapped(scene.tree / "a"):

@@ -98,6 +98,7 @@ def test_the_render_farm_behind_a_low_limit_on_files(tmp_path: Path) -> None:
     json.dumps(document, allow_nan=False)
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_silent_cut_is_told_with_both_values(tmp_path: Path) -> None:
     """2,000 tables are asked for; under 1,024 files the server takes fewer and reports it nowhere."""
@@ -125,6 +126,7 @@ def test_a_silent_cut_is_told_with_both_values(tmp_path: Path) -> None:
     assert loadframe.measure(again, tmp_path).clamped == found.rounds[0].clamped
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_the_burst_runs_to_completion_and_opens_every_table(tmp_path: Path) -> None:
     overrides = ["load.levels=[20, 40]", "target.settings.table_open_cache=1000", "measure.blocks={min=2,max=2}"]

@@ -48,6 +48,7 @@ target = { settings = { synchronous = "OFF" } }
 """
 
 
+@pytest.mark.long
 def test_a_ladder_is_climbed_written_down_and_read_again(tmp_path: Path) -> None:
     """That the changes are worth something is SQLite's business and the disk's; all of them are kept here."""
     found = loadframe.ladder(parse(QUEUE), tmp_path, keep_all=True)
@@ -109,6 +110,7 @@ budget = "60s"
 """
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_server_and_driver_are_bound_in_the_steps_of_a_state_and_in_no_others(tmp_path: Path) -> None:
     """Seen from outside: the CPUs of the server's threads, and the CPU time that two bound to one have together."""

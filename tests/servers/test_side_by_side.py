@@ -97,6 +97,7 @@ target = { kind = "nginx-cache" }
 """
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_caches_warm_and_cold_and_what_they_keep_when_they_are_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

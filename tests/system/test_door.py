@@ -8,6 +8,8 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
+import pytest
+
 from sources import modules
 
 OF_OS = {
@@ -107,6 +109,7 @@ def modes(call: ast.Call) -> list[str]:
     ]
 
 
+@pytest.mark.long
 def test_files_are_made_written_and_removed_through_the_door_alone() -> None:
     listed = list(calls())
     counted = Counter(name for name, _ in listed)

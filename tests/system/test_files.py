@@ -281,6 +281,7 @@ def modules() -> Iterator[tuple[str, ast.Module]]:
     return ((name, ast.parse(path.read_text())) for name, path in sources.modules())
 
 
+@pytest.mark.long
 def test_nobody_reaches_into_a_run_folder_by_its_path() -> None:
     """RunFolder.path is for messages and records: `run.path / name` may only be told, as str(...)."""
     found = []

@@ -105,6 +105,7 @@ def test_requests_of_one_second_are_spread_over_it_by_the_seed(folder: Path) -> 
     assert np.array_equal(first, offsets(1)) and not np.array_equal(first, offsets(2))
 
 
+@pytest.mark.long
 @server
 def test_what_would_change_data_is_left_out_unless_the_study_says_so(service: Service, folder: Path) -> None:
     text = [

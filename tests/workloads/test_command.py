@@ -367,11 +367,13 @@ def test_what_is_no_measurement_is_refused_in_words(case: str, run: Run) -> None
         assert ("cannot connect" if case == "stderr only" else "it broke") in error.details
 
 
+@pytest.mark.long
 def test_a_driver_that_goes_on_after_its_time_is_ended_and_named(run: Run) -> None:
     error = refused(run(BEGIN + WORK.replace("time.monotonic() < until", "True"), startup_s=0))
     assert "did not end: it went on for" in error.fact
 
 
+@pytest.mark.long
 def test_a_driver_that_hangs_without_a_request_is_ended_and_named(run: Run) -> None:
     program = "import sys, time\nprint('waiting for a token', file=sys.stderr, flush=True)\ntime.sleep(1000)"
     error = refused(run(program, startup_s=0))
@@ -379,6 +381,7 @@ def test_a_driver_that_hangs_without_a_request_is_ended_and_named(run: Run) -> N
     assert "waiting for a token" in error.details
 
 
+@pytest.mark.long
 def test_what_a_driver_printed_that_hangs_in_its_last_request_counts(run: Run) -> None:
     driver = run(BEGIN + WORK + "time.sleep(1000)", startup_s=0)
     assert len(driver.requests()) > 5
@@ -393,6 +396,7 @@ def test_a_flood_is_ended_while_it_runs(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(error.details) < 5000
 
 
+@pytest.mark.long
 def test_a_million_lines_are_read(tmp_path: Path, run: Run) -> None:
     driver = run(BEGIN + """
 for _ in range(10):

@@ -102,6 +102,7 @@ def test_the_workers_on_an_sqlite_file_own_it(journal_mode: str) -> None:
         target.destroy()
 
 
+@pytest.mark.long
 @root
 @pytest.mark.server
 def test_the_bulk_loader_and_its_clients_are_one_user() -> None:
@@ -236,6 +237,7 @@ def test_without_root_it_is_who_calls(monkeypatch: pytest.MonkeyPatch) -> None:
         driver_user(_study(workload='user = "root"'), work, lease)
 
 
+@pytest.mark.long
 @root
 @pytest.mark.server
 def test_a_named_user_works_on_a_private_server(tmp_path: Path) -> None:

@@ -233,6 +233,7 @@ def test_a_driver_is_ended_also_where_a_signal_has_stopped_what_forks_its_worker
     assert not driver.running()
 
 
+@pytest.mark.long
 def test_a_worker_that_is_stopped_before_it_is_ready_is_told_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

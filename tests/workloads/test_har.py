@@ -100,6 +100,7 @@ def test_each_user_sends_the_requests_in_their_order(service: Service, folder: P
     assert logged[0] == pytest.approx(logged[1] + logged[2], abs=6)
 
 
+@pytest.mark.long
 @server
 def test_users_pause_as_they_did(service: Service, folder: Path) -> None:
     workload = made(folder, *PAGES)

@@ -268,6 +268,7 @@ def test_users_think_between_an_answer_and_the_next_request(service: Service, fo
     assert np.ptp(begun_s[np.argsort(begun_s)][:users]) > think_s / 4, "they do not begin at one instant"
 
 
+@pytest.mark.long
 @server
 def test_a_connection_that_was_closed_while_its_user_thought_is_no_error(folder: Path) -> None:
     with serving(shop, silent_s=1.2) as service:
@@ -278,6 +279,7 @@ def test_a_connection_that_was_closed_while_its_user_thought_is_no_error(folder:
     assert service.connections > 4, "connections were closed, and opened again"
 
 
+@pytest.mark.long
 @server
 def test_a_server_that_does_not_answer_after_a_pause_is_an_error(service: Service, folder: Path) -> None:
     broken = time.monotonic() + 1.0

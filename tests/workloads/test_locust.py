@@ -74,6 +74,7 @@ def test_names_without_an_end_are_taken_together(tmp_path: Path) -> None:
     assert len(made.operations) == 1 + 64 and made.operations[-1] == "others"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "why"),
     [

@@ -98,6 +98,7 @@ def measured(folder: Path, study: str) -> Measurement:
     return loadframe.measure(parse(study), folder / "runs")
 
 
+@pytest.mark.long
 def test_requests_make_a_curve_with_latencies_in_the_studys_own_words(tmp_path: Path, port: int) -> None:
     found = measured(tmp_path, text(tmp_path, port, "requests"))
     assert found.axis_unit == "users"
@@ -110,12 +111,14 @@ def test_requests_make_a_curve_with_latencies_in_the_studys_own_words(tmp_path: 
     assert step.metrics["workload.bytes"] == pytest.approx(9 * step.throughput)
 
 
+@pytest.mark.long
 def test_an_open_loop_is_what_the_study_declares(tmp_path: Path, port: int) -> None:
     found = measured(tmp_path, text(tmp_path, port, "requests", axis="sensors", loop="open"))
     assert found.curve.closed_loop is False
     assert all("workload.offered" in step.metrics for step in loadframe.open_run(found.run).steps())
 
 
+@pytest.mark.long
 def test_quantiles_of_seconds_make_a_curve_without_latencies_that_says_so(tmp_path: Path, port: int) -> None:
     found = measured(tmp_path, text(tmp_path, port, "quantiles"))
     assert all(point.latency_p95_ms is None and point.throughput > 0 for point in found.curve.points)
@@ -125,23 +128,26 @@ def test_quantiles_of_seconds_make_a_curve_without_latencies_that_says_so(tmp_pa
         assert "workload.concurrency" not in step.metrics and "workload.silence_ms" not in step.metrics
 
 
+@pytest.mark.long
 def test_seconds_in_the_place_of_milliseconds_are_told_and_not_converted(tmp_path: Path, port: int) -> None:
     """The driver of one user; whoever counts something else by its level is not judged."""
     study = text(tmp_path, port, "seconds").replace("[2, 4]", "[1]")
     found = measured(tmp_path, study)
     assert found.quality.flags[TIME_UNIT] == found.quality.steps
     (said,) = [one for one in found.curve.warnings if one.startswith("time-unit")]
-    assert "look like seconds, not milliseconds: 1 user / " in said and "the driver told 0.05" in said
+    assert "look like seconds, not milliseconds: 1 user / " in said and "the driver reported 0.05" in said
     assert all(step.latency.p95_ms < 1 for step in loadframe.open_run(found.run).steps())
     for other in (study.replace('"users"', '"pages"'), text(tmp_path, port, "requests").replace("[2, 4]", "[1]")):
         assert TIME_UNIT not in measured(tmp_path, other).quality.flags
 
 
+@pytest.mark.long
 def test_microseconds_in_the_place_of_milliseconds_are_refused(tmp_path: Path, port: int) -> None:
     with pytest.raises(WorkloadError, match=r"before the driver was started; latency_ms is in milliseconds"):
         measured(tmp_path, text(tmp_path, port, "micro"))
 
 
+@pytest.mark.long
 def test_errors_that_come_at_once_are_no_short_response_times(tmp_path: Path, port: int) -> None:
     """Two requests in three fail within 0.1 ms, the third takes 50 ms: in curve, histogram and operations."""
     found = measured(tmp_path, text(tmp_path, port, "errors"))
@@ -155,6 +161,7 @@ def test_errors_that_come_at_once_are_no_short_response_times(tmp_path: Path, po
         assert bin_latencies_ms()[counts.nonzero()[0][0]] > 49
 
 
+@pytest.mark.long
 def test_a_limit_for_latencies_takes_a_driver_that_tells_them(tmp_path: Path, port: int) -> None:
     study = text(tmp_path, port, "quantiles") + "[objective]\nwithin = { latency_p95_ms = 50 }\n"
     with pytest.raises(WorkloadError, match="cannot be added up"):

@@ -109,6 +109,7 @@ def counted(endpoint: Endpoint, question: str) -> int:
     return int(row[0])
 
 
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.parametrize("script", ["tpcb-like", "simple-update", "select-only"])
 @pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
@@ -123,6 +124,7 @@ def test_every_transaction_of_every_script_is_in_the_log_once(
         assert counted(postgres_server, "SELECT count(*) FROM pgbench_history") == len(requests)
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_each_step_begins_with_an_empty_history(postgres_server: Endpoint, tmp_path: Path) -> None:
     drive(postgres_server, tmp_path, 1)
@@ -131,6 +133,7 @@ def test_each_step_begins_with_an_empty_history(postgres_server: Endpoint, tmp_p
     assert counted(postgres_server, "SELECT count(*) FROM pgbench_history") == 0
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_script_of_the_users_and_the_transactions_that_fail(postgres_server: Endpoint, tmp_path: Path) -> None:
     """Everybody changes the same row, at an isolation that lets only one of two do that."""
@@ -147,6 +150,7 @@ def test_a_script_of_the_users_and_the_transactions_that_fail(postgres_server: E
     assert (requests.latency_ms[requests.outcome == FAILED] < 1000).all()
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_at_a_rate_that_it_keeps_nothing_is_lost(postgres_server: Endpoint, tmp_path: Path) -> None:
     driver, requests = drive(
@@ -163,6 +167,7 @@ def test_at_a_rate_that_it_keeps_nothing_is_lost(postgres_server: Endpoint, tmp_
     assert gaps.std() == pytest.approx(gaps.mean(), rel=0.4)
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_what_comes_too_late_is_skipped_and_an_error(postgres_server: Endpoint, tmp_path: Path) -> None:
     """One connection for far more than it can serve."""
@@ -212,6 +217,7 @@ def test_no_password_is_in_a_command_line_or_a_file(postgres_server: Endpoint, t
     assert not any(secret in path.read_bytes() for path in tmp_path.iterdir())
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_more_clients_than_connections_is_told_in_the_servers_words(postgres_server: Endpoint, tmp_path: Path) -> None:
     with pytest.raises(WorkloadError) as caught:

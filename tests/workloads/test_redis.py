@@ -87,6 +87,7 @@ def test_a_point_that_contradicts_those_before_it_is_left_out() -> None:
     assert not np.array_equal(read_report(text).values_ms, without.values_ms)
 
 
+@pytest.mark.long
 @given(st.data())
 def test_a_spoilt_report_is_refused_or_has_as_many_latencies_as_requests(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from(whole()))
@@ -146,6 +147,7 @@ def test_a_step_of_memtier_has_both_kinds_of_request(redis_server: Endpoint, tmp
     assert (requests.operation == 2).sum() == pytest.approx(3 * (requests.operation == 1).sum(), rel=0.02)
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_step_is_made_of_parts_that_redis_benchmark_reported(redis_server: Endpoint, tmp_path: Path) -> None:
     made = registry.make("redis", {"test": "set", "pipeline": 2, "keys": 100}, Allowance(US))

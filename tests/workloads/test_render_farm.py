@@ -85,6 +85,7 @@ def test_a_table_is_open_once_however_many_threads_there_are(farm_server: Endpoi
     assert 8 * 5 <= int(opened) <= 8 * 5 + 12
 
 
+@pytest.mark.long
 def test_every_job_is_walked_through_also_with_fewer_jobs_than_threads(
     farm_server: Endpoint, ask: Ask, tmp_path: Path
 ) -> None:
@@ -97,6 +98,7 @@ def test_every_job_is_walked_through_also_with_fewer_jobs_than_threads(
         assert sum(states) == (requests.outcome == 0).sum()
 
 
+@pytest.mark.long
 def test_a_completed_job_is_archived_and_replaced_at_once(farm_server: Endpoint, ask: Ask, tmp_path: Path) -> None:
     for weights in ({"submit": 1}, {"complete": 1}, {"submit": 3, "complete": 1, "dispatch": 5, "list": 1}):
         workload = prepared("render-farm", farm_server, 6, ONLY | weights | {"threads": 3, "tables_per_job": 2})
@@ -193,6 +195,7 @@ def test_a_level_that_the_server_refuses_is_reported_with_its_words(farm_server:
     assert caught.value.remedy
 
 
+@pytest.mark.long
 def test_the_burst_submits_every_job_recursively_and_lists_only_then(
     farm_server: Endpoint, ask: Ask, tmp_path: Path
 ) -> None:
@@ -234,6 +237,7 @@ def test_the_script_and_the_log_agree_on_the_order_of_operations(kind: str) -> N
     assert f"local {', '.join(name.upper() for name in operations)} = {numbers}" in script
 
 
+@pytest.mark.long
 def test_refused_connections_are_failed_requests_not_the_end_of_the_driver(tmp_path: Path) -> None:
     with Lease.acquire("a test of a server with few connections") as lease:
         target = MariadbTarget(lease=lease, resources=Resources())

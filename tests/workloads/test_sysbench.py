@@ -173,6 +173,7 @@ def test_options_reach_the_script(farm_server: Endpoint, ask: Callable[..., list
     assert ask(indexes) == [("PRIMARY",)]
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_script_that_changes_how_many_rows_there_are_finds_the_same_in_every_step(
     farm_server: Endpoint, ask: Callable[..., list[tuple[Any, ...]]], tmp_path: Path
@@ -186,6 +187,7 @@ def test_a_script_that_changes_how_many_rows_there_are_finds_the_same_in_every_s
         assert ask("SELECT COUNT(*) > 50 FROM sbtest1") == [(1,)]
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_refused_connection_is_a_transaction_that_failed(farm_server: Endpoint, tmp_path: Path) -> None:
     """Fewer connections are left than there are threads: those that got none ask again."""

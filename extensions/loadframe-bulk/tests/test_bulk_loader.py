@@ -175,6 +175,7 @@ def test_a_loader_killed_while_it_commits_is_settled_by_the_first_shard(shards: 
         assert connection.execute("SELECT count(*) FROM ingested").fetchone() == (1 if decided else 0,)
 
 
+@pytest.mark.long
 def test_a_pool_ends_with_its_server_and_survives_shards_that_restart(
     target: BulkLoaderTarget, shards: list[str]
 ) -> None:
@@ -195,6 +196,7 @@ def test_a_pool_ends_with_its_server_and_survives_shards_that_restart(
     target.apply(TargetState({"shard_shared_buffers": 32 << 20, "shard_synchronous_commit": "off"}))
 
 
+@pytest.mark.long
 def test_many_files_at_once_each_get_a_process_and_none_is_refused(target: BulkLoaderTarget, shards: list[str]) -> None:
     """Processes end while others are started: whoever waits for them is interrupted by the next one's end."""
     files = list(range(100, 180))

@@ -42,6 +42,7 @@ def study(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_http_loads_it_and_its_counters_are_in_its_steps(study: Path, tmp_path: Path) -> None:
     measured = loadframe.measure(load(study), runs=tmp_path / "runs")
     steps = loadframe.open_run(measured.run).steps()

@@ -85,6 +85,7 @@ def test_what_is_written_is_read_back() -> None:
     assert read_back("") == {}
 
 
+@pytest.mark.long
 @server
 def test_every_setting_of_the_catalogue_is_taken_by_the_installed_nginx(nginx: NginxTarget) -> None:
     for spec in CATALOGUE.specs:

@@ -76,6 +76,7 @@ def test_hits_misses_and_what_is_stored_are_counted_without_our_questions(squid:
     assert squid.counters()["client_connections"] == 0, "our own is not counted"
 
 
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.parametrize("kind", ["none", "aufs", "rock"])
 def test_what_is_on_the_disk_survives_either_end_until_it_is_emptied(squid: SquidTarget, kind: str) -> None:
@@ -133,6 +134,7 @@ def other(spec: SettingSpec) -> SettingValue:
     return not spec.default if spec.kind == "boolean" else 2 * spec.default
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_every_setting_of_the_catalogue_is_taken_by_the_installed_squid(squid: SquidTarget) -> None:
     asked = {spec.name: other(spec) for spec in CATALOGUE.specs}

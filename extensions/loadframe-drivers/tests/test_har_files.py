@@ -84,6 +84,7 @@ KEYS = st.sampled_from(["startedDateTime", "time", "request", "response"])
 ENTRIES = st.builds(lambda changes: {**entry(), **changes}, st.dictionaries(KEYS, JSON))
 
 
+@pytest.mark.long
 @given(st.lists(ENTRIES, max_size=4))
 def test_whatever_entries_are_they_are_read_or_counted(entries: list[dict[str, Any]]) -> None:
     try:

@@ -67,6 +67,7 @@ def test_what_a_login_shell_prints_is_skipped(tmp_path: Path, last: str) -> None
         assert agent.facts["schema"] == AGENT
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("body", "told"),
     [
@@ -152,6 +153,7 @@ def test_it_ends_when_its_coordinator_is_gone() -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.long
 def test_it_ends_when_its_coordinator_is_silent_whatever_it_does() -> None:
     """The link is cut: nothing closes the stream."""
     process = started()
@@ -167,6 +169,7 @@ def test_it_ends_when_its_coordinator_is_silent_whatever_it_does() -> None:
         stream.close()
 
 
+@pytest.mark.long
 def test_it_ends_when_its_coordinator_takes_no_answer_though_it_asks() -> None:
     """Nothing that an agent sends may wait for ever, as it would not see that its lease is over."""
     process = started()
@@ -191,6 +194,7 @@ def test_it_ends_where_its_coordinator_is_none(line: bytes) -> None:
     assert b"is no message" in said
 
 
+@pytest.mark.long
 def test_of_a_rack_that_is_cut_off_no_host_keeps_the_others_waiting(tmp_path: Path) -> None:
     """Its loads go on until they are told to end: half a second for each lost host's last words is too long."""
     words = " ".join(AGENT_COMMAND)
@@ -210,6 +214,7 @@ def test_of_a_rack_that_is_cut_off_no_host_keeps_the_others_waiting(tmp_path: Pa
         assert all(each is not None and each.gone for each in told), "once more for each question"
 
 
+@pytest.mark.long
 def test_an_agent_that_takes_no_question_is_lost_and_keeps_no_one_waiting(tmp_path: Path) -> None:
     """Its link, or ssh, has stopped: what is written waits in a pipe that is full."""
     greeting = json.dumps({"schema": AGENT})

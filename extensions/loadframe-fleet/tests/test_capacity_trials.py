@@ -42,6 +42,7 @@ def test_a_search_is_a_task_on_one_host(open_folder: Path, tmp_path: Path, monke
     assert not trial_processes(folder)
 
 
+@pytest.mark.long
 def test_without_other_settings_it_is_refused_before_any_host_is_reached(open_folder: Path) -> None:
     folder = laboratory(open_folder / "here", more=WITHIN)
     with begun(folder, "capacity") as command:  # no worker runs

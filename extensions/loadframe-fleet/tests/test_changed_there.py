@@ -61,6 +61,7 @@ def mirrored(lab: Laboratory) -> list[tuple[str, str, object]]:
     return [(each["status"], each["words"], each["read_back"]) for each in lines]
 
 
+@pytest.mark.long
 def test_it_is_changed_on_that_host_and_undone_there(lab: Laboratory, lan: Network) -> None:
     before = value(lan, "north")
     found = lab.measured("[4]", blocks=2, more=CHANGED)
@@ -88,6 +89,7 @@ def test_it_is_undone_there_within_ten_seconds_where_the_coordinator_is_killed(l
     assert mirrored(lab)[-1] == ("applied", "host north", MORE), "the copy ends with what the coordinator knew"
 
 
+@pytest.mark.long
 def test_it_is_undone_and_told_where_another_host_is_lost(lab: Laboratory, lan: Network) -> None:
     before = value(lan, "north")
     process = lab.begin("[4]", window="60s", more=CHANGED)
@@ -99,6 +101,7 @@ def test_it_is_undone_and_told_where_another_host_is_lost(lab: Laboratory, lan: 
     assert value(lan, "north") == before
 
 
+@pytest.mark.long
 def test_without_its_owner_s_word_nothing_is_changed(lab: Laboratory, lan: Network) -> None:
     before = value(lan, "north")
     lab.stations[1].may_change = ()

@@ -69,6 +69,7 @@ def agent_with(folder: Path, code: str) -> str:
     return str(path)
 
 
+@pytest.mark.long
 def test_hosts_and_their_links_are_found(lan: Network, tmp_path: Path) -> None:
     found = checked(lan, tmp_path, row(lan, "driver", "driver"), row(lan, "target", "target"))
     assert (found["schema"], found["fit"]) == ("loadframe.fleet/1", True)
@@ -78,6 +79,7 @@ def test_hosts_and_their_links_are_found(lan: Network, tmp_path: Path) -> None:
     assert [each["about"] for each in found["problems"] if "one kernel" in each["fact"]] == ["driver, target"]
 
 
+@pytest.mark.long
 def test_a_slow_link_carries_what_it_can(lan: Network, tmp_path: Path) -> None:
     with Network(["coordinator", "driver", "target"]) as slow:
         slow.slow_down("driver", "40mbit")
@@ -87,6 +89,7 @@ def test_a_slow_link_carries_what_it_can(lan: Network, tmp_path: Path) -> None:
     assert link["back_bytes_per_s"] > 3 * link["there_bytes_per_s"]
 
 
+@pytest.mark.long
 def test_another_version_and_a_host_that_is_down_refuse(lan: Network, tmp_path: Path) -> None:
     other = tmp_path / "loadframe"
     code = (
@@ -102,6 +105,7 @@ def test_another_version_and_a_host_that_is_down_refuse(lan: Network, tmp_path: 
     assert any("'target' cannot be reached" in fact for fact in told)
 
 
+@pytest.mark.long
 def test_other_code_of_the_same_version_refuses(lan: Network, tmp_path: Path) -> None:
     """Two checkouts: of one a file is another one."""
     there = tmp_path / "there"
@@ -118,6 +122,7 @@ def test_other_code_of_the_same_version_refuses(lan: Network, tmp_path: Path) ->
     )
 
 
+@pytest.mark.long
 def test_a_clock_that_is_off_is_told_with_what_it_is_unsure_by(lan: Network, tmp_path: Path) -> None:
     late = tmp_path / "loadframe"
     code = (
@@ -131,6 +136,7 @@ def test_a_clock_that_is_off_is_told_with_what_it_is_unsure_by(lan: Network, tmp
     assert any("its wall clock is 3 s behind" in each["fact"] for each in found["problems"])
 
 
+@pytest.mark.long
 def test_a_name_that_the_target_has_for_itself_is_told_as_that(lan: Network, tmp_path: Path) -> None:
     hosts = tmp_path / "hosts"
     hosts.write_text("127.0.1.1 web1\n")
@@ -153,6 +159,7 @@ def daemon(lan: Network, tmp_path: Path) -> Iterator[Path]:
         yield config
 
 
+@pytest.mark.long
 def test_a_host_is_reached_by_the_user_s_own_ssh(lan: Network, daemon: Path, tmp_path: Path) -> None:
     target = row(lan, "target", "target", 'ssh = "laboratory-target"')
     found = checked(lan, tmp_path, row(lan, "driver", "driver"), target, about=f'ssh_config = "{daemon}"')
@@ -174,6 +181,7 @@ AS_AT_A_TERMINAL = """
 """
 
 
+@pytest.mark.long
 def test_what_a_user_s_own_ssh_does_at_a_terminal_it_does_not_do_for_a_fleet(
     lan: Network, daemon: Path, tmp_path: Path
 ) -> None:
@@ -229,6 +237,7 @@ def test_a_host_whose_key_is_another_one_is_told(lan: Network, daemon: Path, tmp
     assert "Go no further until the owner of laboratory-target says why its key is another one" in host["why_not"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(SSHD is None, reason="no sshd is installed")
 def test_where_the_link_is_gone_ssh_ends_by_itself(tmp_path: Path) -> None:
     """It outlives a coordinator that was killed; TCP alone would wait for a quarter of an hour."""

@@ -100,6 +100,7 @@ def test_a_clock_that_drifts_is_followed_and_its_host_takes_part(lab: Laboratory
     lab.await_as_before()
 
 
+@pytest.mark.long
 def test_a_clock_that_drifts_too_far_voids_the_step(lab: Laboratory, library: Path) -> None:
     let_drift(lab.stations[1], library, 30_000)
     process = lab.begin("[4]", "2s")
@@ -111,6 +112,7 @@ def test_a_clock_that_drifts_too_far_voids_the_step(lab: Laboratory, library: Pa
     lab.await_as_before()
 
 
+@pytest.mark.long
 def test_a_check_refuses_a_clock_that_drifts_too_far(lab: Laboratory, library: Path) -> None:
     let_drift(lab.stations[1], library, 30_000)
     done = subprocess.run(

@@ -52,6 +52,7 @@ def here() -> Iterator[Path]:
         yield folder
 
 
+@pytest.mark.long
 def test_it_is_said_in_which_folder_the_host_has_looked(
     here: Path, open_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,6 +80,7 @@ def worker_of_a_trial() -> int:
     return next((worker for worker in trials_of().values() if ours(worker)), 0)
 
 
+@pytest.mark.long
 def test_a_task_is_answered_by_its_host_alone(engine: DaskEngine) -> None:
     assert engine.present() == {"one", "two"}
     engine.begin("two", "a-task", ASKED)
@@ -90,6 +91,7 @@ def test_a_task_is_answered_by_its_host_alone(engine: DaskEngine) -> None:
     assert engine.present() == {"one", "two"}
 
 
+@pytest.mark.long
 def test_a_killed_worker_loses_its_task_once_and_comes_again(engine: DaskEngine) -> None:
     engine.begin("one", "lost", ASKED)
     await_that(worker_of_a_trial, "a trial begins")
@@ -133,6 +135,7 @@ class Worker:
 OLDER = "import loadframe_fleet.looking as l; l.__version__ = '0.0.1'"
 
 
+@pytest.mark.long
 def test_a_worker_that_returns_is_looked_at_as_at_first(tmp_path: Path) -> None:
     """Also at the address that it had."""
     said: list[str] = []
@@ -159,6 +162,7 @@ def test_a_worker_that_returns_is_looked_at_as_at_first(tmp_path: Path) -> None:
         await_that(lambda: engine.present() == {"one", "two"}, "one that is as it was is used again")
 
 
+@pytest.mark.long
 def test_what_is_closed_leaves_no_process(tmp_path: Path) -> None:
     with DaskEngine(fleet(tmp_path, "one", "two")) as engine:
         engine.begin("one", "cut-short", ASKED)
@@ -172,6 +176,7 @@ def test_a_worker_that_prints_is_not_held_up(engine: DaskEngine) -> None:
     assert engine._client.submit(os.write, 1, more_than_a_pipe_takes).result(timeout=60) == len(more_than_a_pipe_takes)
 
 
+@pytest.mark.long
 def test_a_stranger_gets_nothing(engine: DaskEngine) -> None:
     """Whatever listens does so on loopback, and tells one without a certificate nothing."""
     me = psutil.Process()

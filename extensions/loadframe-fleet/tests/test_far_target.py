@@ -83,6 +83,7 @@ def listening(lan: Network, host: str) -> set[str]:
     return {line.split()[3].rpartition(":")[0] for line in said.splitlines()}
 
 
+@pytest.mark.long
 def test_it_is_started_there_and_measured_over_the_network(lab: Laboratory) -> None:
     found = lab.measured("[4]", verb="measure", study=STUDY)
     assert [each["load"] for each in found["points"]] == [4, 8]
@@ -112,6 +113,7 @@ def test_nothing_is_left_after_ten_seconds_where_the_coordinator_is_killed(lab: 
     await_that(lambda: not listening(lan, "north"), "no server on north, nor an origin", 1.0)
 
 
+@pytest.mark.long
 def test_a_server_that_dies_there_is_told_with_its_host(lab: Laboratory) -> None:
     process = lab.begin("[4]", study=STUDY.replace("600ms", "60s"))
     lab.await_load()
@@ -124,6 +126,7 @@ def test_a_server_that_dies_there_is_told_with_its_host(lab: Laboratory) -> None
     lab.await_as_before()
 
 
+@pytest.mark.long
 def test_its_agent_cleans_up_after_a_worker_that_is_killed(lab: Laboratory, lan: Network) -> None:
     process = lab.begin("[4]", study=STUDY.replace("600ms", "60s"))
     lab.await_load()

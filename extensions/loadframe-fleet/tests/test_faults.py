@@ -75,6 +75,7 @@ def cuttable(open_folder: Path) -> Iterator[Laboratory]:
                 yield made
 
 
+@pytest.mark.long
 def test_a_link_that_is_cut_amid_a_step_voids_it_and_both_sides_are_as_before(cuttable: Laboratory) -> None:
     process = cuttable.begin("[4]", window="60s")
     cuttable.await_load()
@@ -113,6 +114,7 @@ def test_a_host_200_ms_away_takes_part_and_its_clock_is_told_with_what_is_unsure
     lab.await_as_before()
 
 
+@pytest.mark.long
 def test_a_full_disk_on_one_host_voids_the_step_and_names_it(lab: Laboratory) -> None:
     scratch = lab.stations[1].folder / "scratch"
     mount = f'mount -t tmpfs -o size={FULL_BYTES},mode=755 tmpfs {scratch} && exec "$@"'

@@ -122,6 +122,7 @@ def error_of(answer: dict[str, object]) -> str:
     return str(answer.get("error"))
 
 
+@pytest.mark.long
 def test_a_worker_that_gets_next_to_no_cpu_is_not_ended(agent: Agent) -> None:
     assert "no answer to 'sing'" in error_of(agent.ask(1, "sing"))
     with starved(agent.worker):
@@ -133,6 +134,7 @@ def test_a_worker_that_gets_next_to_no_cpu_is_not_ended(agent: Agent) -> None:
     assert "answer" in agent.ask(3, "cancel"), "first what it was at"
 
 
+@pytest.mark.long
 def test_a_worker_to_which_the_agent_has_not_listened_is_not_ended() -> None:
     """A slow link takes longer for an answer than a worker may be silent; its beats wait to be read."""
     agent = Agent(slow_s=SILENT_S + 1.5)
@@ -179,12 +181,14 @@ def test_what_is_read_was_heard_before(monkeypatch: pytest.MonkeyPatch) -> None:
     os.close(sink)
 
 
+@pytest.mark.long
 def test_a_worker_that_has_stopped_is_ended_and_said_to_be(agent: Agent) -> None:
     assert "no answer to 'sing'" in error_of(agent.ask(1, "sing"))
     os.kill(agent.worker, signal.SIGSTOP)
     assert "has done nothing for 6 s" in error_of(agent.ask(2, "sing", within_s=MOST_SILENT_S))
 
 
+@pytest.mark.long
 def test_a_worker_that_has_stopped_is_not_waited_for_at_the_end(agent: Agent) -> None:
     assert "no answer to 'sing'" in error_of(agent.ask(1, "sing"))
     os.kill(agent.worker, signal.SIGSTOP)

@@ -25,6 +25,7 @@ def listener(identity: Identity) -> Iterator[Listener]:
     made.close()
 
 
+@pytest.mark.long
 def test_a_link_is_measured_in_both_directions(identity: Identity, listener: Listener) -> None:
     found = measure("127.0.0.1", listener.port, identity)
     assert 0 < found["round_trip_s"] <= found["median_s"] <= found["p99_s"]
@@ -48,6 +49,7 @@ def test_who_has_no_certificate_gets_nothing(listener: Listener) -> None:
             raise ConnectionError("closed")
 
 
+@pytest.mark.long
 def test_who_speaks_no_tls_gets_nothing(identity: Identity, listener: Listener) -> None:
     with socket.create_connection(("127.0.0.1", listener.port), timeout=10) as plain:
         plain.sendall(b"GET / HTTP/1.0\r\n\r\n")

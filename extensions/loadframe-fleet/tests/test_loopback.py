@@ -16,6 +16,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("driver", ["one", "coordinator"])
 def test_every_driver_loads_the_server_that_the_study_names(open_folder: Path, driver: str) -> None:
     loopback = "127.0.0.1"

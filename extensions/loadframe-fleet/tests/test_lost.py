@@ -86,6 +86,7 @@ def lan() -> Iterator[Network]:
         yield made
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not network.possible(), reason="no network namespaces may be made here")
 @pytest.mark.skipif(SSHD is None, reason="no sshd is installed")
 def test_where_the_link_is_cut_the_agent_ends_and_the_coordinator_says_so(lan: Network, tmp_path: Path) -> None:

@@ -84,6 +84,7 @@ def observed(folder: Path, watcher: Station, engine: Lasting, count: int) -> Run
     return run
 
 
+@pytest.mark.long
 def test_what_an_observer_saw_is_with_each_trial(open_folder: Path, watcher: Station) -> None:
     run = observed(open_folder, watcher, Lasting(1.0), 2)
     first, second = (each.observed["watcher"] for each in ATTEMPTS.of(run))
@@ -109,6 +110,7 @@ def test_trials_end_with_an_observer_that_is_lost(open_folder: Path, watcher: St
     await_that(lambda: watcher.as_before, "the observer as before")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("by", "told"),
     [(["false"], "host 'watcher' cannot be reached"), (["env", "LC_ALL=C"], "Loadframe is 0.0.0 there")],

@@ -47,6 +47,7 @@ def refused(lan: Network, folder: Path, scheduler: Sequence[str], worker: Sequen
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("scheduler", "worker", "told"),
     [
@@ -100,6 +101,7 @@ for port in map(int, sys.argv[2:]):
 """
 
 
+@pytest.mark.long
 def test_with_the_commands_of_the_docs_a_stranger_gets_nothing(lan: Network, open_folder: Path) -> None:
     """They are run as they stand there, on the host's own address."""
     place(open_folder, 0.02)

@@ -129,6 +129,7 @@ def test_slow_links_keep_no_other_host_from_sending() -> None:
     assert len(logs) == 1000
 
 
+@pytest.mark.long
 def test_the_start_leaves_time_to_tell_all_of_it() -> None:
     """Telling them takes 0.6 s, and their clocks are told in so short a time that it does not show there."""
     hosts = hosts_of(Kind(spread=0.0, jitter=0.0), 5000, 5)

@@ -92,6 +92,7 @@ def served(open_folder: Path) -> Iterator[Path]:
             process.kill()
 
 
+@pytest.mark.long
 def test_it_is_put_back_to_the_end_once_and_that_it_is_under_way_is_said(
     served: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ def refused(process: subprocess.Popen[str]) -> str:
     return str(json.loads(out)["message"])
 
 
+@pytest.mark.long
 def test_drivers_share_a_level_and_begin_together(lab: Laboratory) -> None:
     found = lab.measured("[1, 5]")
     points = {each["load"]: each["throughput"] for each in found["points"]}
@@ -58,6 +59,7 @@ def test_drivers_share_a_level_and_begin_together(lab: Laboratory) -> None:
     lab.await_as_before()
 
 
+@pytest.mark.long
 def test_an_observer_is_recorded_and_has_its_limits_and_no_load(lab: Laboratory) -> None:
     lab.stations = [*lab.stations, Station("c", lab.folder / "c", ["observer"])]
     found = lab.measured("[4]")
@@ -70,6 +72,7 @@ def test_an_observer_is_recorded_and_has_its_limits_and_no_load(lab: Laboratory)
     lab.await_as_before()
 
 
+@pytest.mark.long
 def test_an_observer_that_is_lost_voids_the_step(lab: Laboratory) -> None:
     lab.stations = [*lab.stations, Station("c", lab.folder / "c", ["observer"])]
     process = lab.begin("[4]", window="60s")
@@ -79,6 +82,7 @@ def test_an_observer_that_is_lost_voids_the_step(lab: Laboratory) -> None:
     lab.await_as_before()
 
 
+@pytest.mark.long
 def test_an_open_loop_is_shared_out(lab: Laboratory) -> None:
     study = lab.study("[60]").read_text().replace('axis = "concurrency"', 'axis = "rate"')
     found = lab.measured("[60]", study=study)
@@ -88,6 +92,7 @@ def test_an_open_loop_is_shared_out(lab: Laboratory) -> None:
     assert [each["share"] for each in step["drivers"]] == [30, 30]
 
 
+@pytest.mark.long
 def test_an_agent_that_is_killed_voids_the_step_and_its_host_is_as_before(lab: Laboratory) -> None:
     process = lab.begin("[4]", window="60s")
     lab.await_load()
@@ -98,6 +103,7 @@ def test_an_agent_that_is_killed_voids_the_step_and_its_host_is_as_before(lab: L
     lab.await_as_before()
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_voids_the_step_and_its_agent_cleans_up(lab: Laboratory) -> None:
     process = lab.begin("[4]", window="60s")
     lab.await_load()
@@ -107,6 +113,7 @@ def test_a_worker_that_is_killed_voids_the_step_and_its_agent_cleans_up(lab: Lab
     lab.await_as_before()
 
 
+@pytest.mark.long
 def test_a_worker_that_is_stopped_voids_the_step_soon_and_its_agent_cleans_up(lab: Laboratory) -> None:
     """Its agent goes on, and answers: the end of the load would be waited for until a minute after it."""
     process = lab.begin("[4]", window="60s")
@@ -120,6 +127,7 @@ def test_a_worker_that_is_stopped_voids_the_step_soon_and_its_agent_cleans_up(la
     lab.await_as_before()
 
 
+@pytest.mark.long
 def test_a_driver_that_is_killed_voids_the_step(lab: Laboratory) -> None:
     process = lab.begin("[4]", window="60s")
     lab.await_load()
@@ -130,6 +138,7 @@ def test_a_driver_that_is_killed_voids_the_step(lab: Laboratory) -> None:
     lab.await_as_before()
 
 
+@pytest.mark.long
 def test_a_recorder_that_is_killed_voids_the_step(lab: Laboratory) -> None:
     process = lab.begin("[4]", window="60s")
     lab.await_load()
@@ -146,6 +155,7 @@ def test_after_kill_9_of_the_coordinator_all_hosts_are_as_before_within_ten_seco
     lab.kill(process)
 
 
+@pytest.mark.long
 def test_a_coordinator_that_stands_still_is_not_waited_for(lab: Laboratory) -> None:
     process = lab.begin("[4]", window="60s")
     lab.await_load()
@@ -157,6 +167,7 @@ def test_a_coordinator_that_stands_still_is_not_waited_for(lab: Laboratory) -> N
     assert "agent-lost" in refused(process)
 
 
+@pytest.mark.long
 def test_after_ctrl_c_all_hosts_are_as_before(lab: Laboratory) -> None:
     process = lab.begin("[4]", window="60s")
     lab.await_load()
@@ -169,6 +180,7 @@ def test_after_ctrl_c_all_hosts_are_as_before(lab: Laboratory) -> None:
 AHEAD = ["unshare", "--time", "--fork", "--monotonic", "3"]
 
 
+@pytest.mark.long
 def test_a_clock_that_is_off_by_three_seconds_is_measured_and_mapped(lab: Laboratory) -> None:
     if subprocess.run([*AHEAD, "true"], capture_output=True, check=False).returncode:
         pytest.skip("no time namespaces may be made here")
@@ -183,6 +195,7 @@ def test_a_clock_that_is_off_by_three_seconds_is_measured_and_mapped(lab: Labora
         assert step["apart_s"] < step["unsure_s"] + 0.5
 
 
+@pytest.mark.long
 def test_an_agent_whose_clock_is_not_that_of_its_load_voids_the_step(lab: Laboratory) -> None:
     lab.stations[1].before = "import time; real = time.monotonic; time.monotonic = lambda: real() + 1.5"
     told = refused(lab.begin("[4]"))
@@ -190,6 +203,7 @@ def test_an_agent_whose_clock_is_not_that_of_its_load_voids_the_step(lab: Labora
     lab.await_as_before()
 
 
+@pytest.mark.long
 def test_another_version_is_refused_before_anything_is_loaded(lab: Laboratory) -> None:
     lab.stations[1].before = "import loadframe_fleet.looking as l; l.__version__ = '0.0.1'"
     told = refused(lab.begin("[4]"))

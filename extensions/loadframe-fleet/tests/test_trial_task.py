@@ -66,6 +66,7 @@ def trial(folder: Path, how: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_the_worker_of_a_trial_that_is_killed_puts_back_what_it_changed(open_folder: Path) -> None:
     found = trial(open_folder, "killed")
     assert found["before"] != found["changed"]
@@ -81,6 +82,7 @@ def test_a_trial_whose_coordinator_is_silent_is_over_and_all_is_put_back_within_
     assert found["back_s"] < BACK_WITHIN_S
 
 
+@pytest.mark.long
 def test_a_coordinator_that_stands_still_keeps_no_trial_going(open_folder: Path) -> None:
     """As where its link is cut: no connection is closed, and dask would go on."""
     with engine(open_folder, {"one": 0.02, "two": 0.02}) as address:

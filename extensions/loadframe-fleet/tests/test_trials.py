@@ -87,6 +87,7 @@ def test_a_host_at_half_speed_is_refused(begin: Callable[..., subprocess.Popen[s
     assert 1.3 < speeds["one"] / speeds["two"] < 3
 
 
+@pytest.mark.long
 def test_a_host_without_a_secret_is_refused(begin: Callable[..., subprocess.Popen[str]], open_folder: Path) -> None:
     with engine(open_folder, {"one": 0.02, "two": 0.02}, token="") as address:
         folder = laboratory(open_folder / "here", f'scheduler = "{address}"')
@@ -98,6 +99,7 @@ def test_a_host_without_a_secret_is_refused(begin: Callable[..., subprocess.Pope
     assert not list(folder.glob("runs/*")), "before anything is measured"
 
 
+@pytest.mark.long
 def test_nothing_stays_of_a_coordinator_that_was_killed(
     begin: Callable[..., subprocess.Popen[str]], open_folder: Path
 ) -> None:
@@ -111,6 +113,7 @@ def test_nothing_stays_of_a_coordinator_that_was_killed(
     await_that(lambda: not Path(f"/proc/{worker}").exists(), "its worker has ended")
 
 
+@pytest.mark.long
 def test_a_scheduler_that_would_try_again_is_refused(
     begin: Callable[..., subprocess.Popen[str]], open_folder: Path
 ) -> None:

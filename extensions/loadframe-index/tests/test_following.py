@@ -387,6 +387,7 @@ def test_a_clock_that_is_put_back_does_not_stop_the_database(store: Store, tree:
 KILLS = 12
 
 
+@pytest.mark.long
 def test_killed_at_any_moment_the_database_equals_the_tree_in_the_end(
     tree: Path, database: dict[str, str], store: Store, tmp_path: Path
 ) -> None:

@@ -94,6 +94,7 @@ def test_the_pipeline_has_every_entry(database: dict[str, str], store: Store, ho
     assert again["new"] == again["forgotten"] == 0
 
 
+@pytest.mark.long
 def test_killed_in_a_scan_the_next_one_ends_with_every_entry(
     database: dict[str, str], store: Store, hostile: Path, tmp_path: Path
 ) -> None:
@@ -156,6 +157,7 @@ def test_the_change_log_has_every_change(store: Store, hostile: Path, kind: str)
     reader.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["fanotify", "inotify"])
 def test_directories_thousands_deep_are_scanned_and_followed(
     sqlite_database: dict[str, str], tree: Path, tmp_path: Path, kind: str
@@ -214,6 +216,7 @@ def test_a_directory_that_a_link_replaces_leads_nowhere(tmp_path: Path) -> None:
     assert passed.vanished == 2
 
 
+@pytest.mark.long
 @ROOT
 def test_a_tree_that_changes_while_it_is_scanned(
     database: dict[str, str], store: Store, hostile: Path, tmp_path: Path
@@ -359,6 +362,7 @@ def test_a_path_is_shown_on_one_line() -> None:
     assert len(shown(b"x" * 10_000)) < 400
 
 
+@pytest.mark.long
 def test_too_few_descriptors_end_a_scan_and_forget_nothing(
     sqlite_database: dict[str, str], tree: Path, tmp_path: Path
 ) -> None:

@@ -51,6 +51,7 @@ def go(running: subprocess.Popen[str]) -> None:
     running.stdin.flush()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("log", ["auto", "inotify", "injected"])
 def test_changes_are_applied_while_they_are_made(
     database: dict[str, str], store: Store, tree: Path, tmp_path: Path, log: str

@@ -55,6 +55,7 @@ def is_closed(made: socket.socket) -> bool:
         return False
 
 
+@pytest.mark.long
 def test_a_viewer_is_served_while_others_hold_more_connections_than_there_are_descriptors(
     served: Served, log: Path
 ) -> None:
@@ -72,6 +73,7 @@ SLOW = b"GET /live.js HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n"
 ASKED = 1_000
 
 
+@pytest.mark.long
 def test_who_has_the_token_is_served_while_slow_readers_hold_all_connections(served: Served) -> None:
     before = descriptors(served)
     with served.asking("/api/events") as stream, ExitStack() as held:
@@ -88,6 +90,7 @@ def descriptors(served: Served) -> int:
     return len(list(Path(f"/proc/{served.process.pid}/fd").iterdir()))
 
 
+@pytest.mark.long
 def test_headers_that_do_not_come_are_not_waited_for_for_ever(served: Served) -> None:
     with connection(served, b"") as silent, connection(served, HALF) as half, connection(served, HALF) as dripping:
         assert ends_though_it_gets_drops(dripping)

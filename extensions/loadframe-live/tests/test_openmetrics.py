@@ -101,6 +101,7 @@ def test_every_family_has_its_unit_at_the_end_of_its_name_and_a_sentence_of_help
 HOSTILE = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
+@pytest.mark.long
 @given(title=HOSTILE, study=HOSTILE, flag=HOSTILE)
 def test_no_name_of_others_can_break_a_line(run: CaseStudy, title: str, study: str, flag: str) -> None:
     quality = replace(run.quality, flags={flag: 3})

@@ -72,6 +72,7 @@ def visit(browser: Browser, reported: Served) -> Iterator[Visit]:
         assert made.faults == []
 
 
+@pytest.mark.long
 def test_a_reader_clicks_from_the_list_through_a_run_to_its_report(visit: Visit) -> None:
     page = visit.page
     assert "token" not in page.url, "the key is not left in the address bar"
@@ -187,6 +188,7 @@ def test_a_script_in_the_report_of_a_stranger_does_not_run(visit: Visit) -> None
     visit.foreign = [asked for asked in visit.foreign if not asked.startswith(place)]
 
 
+@pytest.mark.long
 def test_a_run_grows_on_the_page_while_it_is_measured(visit: Visit, make_step: Callable[..., Step]) -> None:
     page = visit.page
     expect(page.locator("a.row")).to_have_count(2)
@@ -211,6 +213,7 @@ def test_a_run_grows_on_the_page_while_it_is_measured(visit: Visit, make_step: C
         shutil.rmtree(run.path)
 
 
+@pytest.mark.long
 def test_a_run_that_cannot_be_read_is_said_to_be_and_nothing_else(visit: Visit) -> None:
     folder = visit.served.folder / "20261103T000000Z-damaged"
     shutil.copytree(DATA / "job-queue", folder)

@@ -101,6 +101,7 @@ def test_a_report_needs_the_ticket_of_its_run_and_is_of_no_origin(served: Served
     assert served.get(f"/report/{ticket}/0/20261103T000000Z-inside/", token=None).status == 401
 
 
+@pytest.mark.long
 def test_a_watch_is_given_no_address_of_a_report(tmp_path: Path) -> None:
     (tmp_path / "farm").mkdir()
     head = {"n": 1, "up_s": 0.0, "kind": "head", "at_s": 1.8e9, "schema": "loadframe.watch/1", "subject": "the farm"}
@@ -186,6 +187,7 @@ def test_viewers_are_bounded(served: Served) -> None:
         assert refused.headers["Retry-After"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_while_someone_watches(tmp_path: Path, number: signal.Signals) -> None:
     with serving(tmp_path) as server, server.asking("/api/events") as stream:

@@ -194,6 +194,7 @@ def viewing(run: RunFolder, theirs: int, **more: str) -> Iterator[subprocess.Pop
                 os.close(descriptor)
 
 
+@pytest.mark.long
 def test_q_leaves_the_terminal_as_it_was(run: RunFolder) -> None:
     with terminal() as (screen, theirs):
         before = termios.tcgetattr(theirs)
@@ -221,6 +222,7 @@ def test_without_colours_there_are_greys_alone(run: RunFolder) -> None:
         assert [each for each in found if len(set(each)) > 1] == []
 
 
+@pytest.mark.long
 def test_ctrl_c_stops_the_run_and_leaves_nothing_behind(tmp_path: Path) -> None:
     """The whole command, as it is typed: the view, what measures, and the workers of its load."""
     study = DATA / "job-queue" / "study.toml"

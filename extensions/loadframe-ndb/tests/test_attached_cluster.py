@@ -190,6 +190,7 @@ def test_it_is_read_and_loaded_and_is_after_that_as_it_was(cluster: NdbSqlTarget
     assert memory.ceiling == pytest.approx(counters["data_memory"], rel=0.02)
 
 
+@pytest.mark.long
 @pytest.mark.mysql
 def test_a_mysql_by_itself_is_no_cluster(lease: Lease) -> None:
     mysql = MysqlTarget(lease=lease, resources=Resources())

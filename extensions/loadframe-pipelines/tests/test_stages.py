@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 import stages
 from loadframe_pipelines.families import derived
 from loadframe_pipelines.stages import Limiting, Stage, limiting, stages_in
 
 
+@pytest.mark.long
 def test_the_stage_that_is_named_is_the_one_that_more_workers_help() -> None:
     """More of them, and the rules of thumb: benchmarks/stages.py."""
     found = stages.score(6, seed=1)

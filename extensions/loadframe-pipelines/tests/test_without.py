@@ -44,6 +44,7 @@ def without(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["bulk-ingest", "metadata-index"])
 def test_a_run_with_stages_is_read_and_the_extension_named(tmp_path: Path, name: str) -> None:
     (tmp_path / name).symlink_to(RUNS / name)
@@ -54,6 +55,7 @@ def test_a_run_with_stages_is_read_and_the_extension_named(tmp_path: Path, name:
     assert "requests" in done.stdout or "throughput" in done.stdout.lower()
 
 
+@pytest.mark.long
 def test_files_of_stages_are_refused_for_the_want_of_it(tmp_path: Path) -> None:
     (tmp_path / "app.log").touch()
     done = without("limits", "--stages", "app.log", folder=tmp_path)
@@ -61,6 +63,7 @@ def test_files_of_stages_are_refused_for_the_want_of_it(tmp_path: Path) -> None:
     assert "--stages needs the extension loadframe-pipelines, which is not installed" in done.stderr
 
 
+@pytest.mark.long
 def test_a_study_that_names_such_a_file_is_refused_before_anything_starts(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY)
     done = without("measure", "study.toml", folder=tmp_path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from pathlib import Path
 
+import pytest
+
 import loadframe
 import loadframe_tune
 from loadframe.study import parse
@@ -33,6 +35,7 @@ settings = { listen_reuseport = [false, true] }
 """
 
 
+@pytest.mark.long
 def test_every_restart_is_followed_by_a_step_that_counts_for_nothing(tmp_path: Path) -> None:
     found = loadframe_tune.tune(parse(STUDY), tmp_path)
     run = loadframe.open_run(Path(found.run))

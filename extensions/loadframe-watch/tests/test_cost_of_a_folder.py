@@ -153,6 +153,7 @@ def check(folder: Path, reader: str) -> str:
     return said
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("made", HOSTILE, ids=lambda made: made.__name__)
 def test_a_compressed_folder_takes_no_more_than_its_size_allows(
@@ -176,6 +177,7 @@ def test_many_small_days_take_no_more_than_one(tmp_path: Path, reader: str) -> N
     check(tmp_path, reader)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("made", [short_lines, alarms, nested, wide], ids=lambda made: made.__name__)
 def test_nor_does_a_folder_that_is_not_compressed(tmp_path: Path, made: Callable[[], Iterator[bytes]]) -> None:
@@ -189,6 +191,7 @@ def test_nor_does_a_folder_that_is_not_compressed(tmp_path: Path, made: Callable
         check(tmp_path, reader)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("reader", READERS)
 def test_a_real_watch_of_three_days_is_read_whole(tmp_path: Path, reader: str) -> None:

@@ -90,6 +90,7 @@ def test_a_child_that_hangs_is_killed_and_said_and_the_next_one_is_begun(
     assert "did not end within 0.5 s: it is killed" in capfd.readouterr().err
 
 
+@pytest.mark.long
 def test_a_watch_removes_its_oldest_days_and_tells_which(tmp_path: Path) -> None:
     farm = SteadyFarm(1, 40.0)
     with watching(farm, tmp_path, 600.0, keep_days=2) as watcher:

@@ -158,6 +158,7 @@ def test_a_state_that_another_user_has_put_there_is_not_believed(tmp_path: Path)
     assert journal.n == 0
 
 
+@pytest.mark.long
 @pytest.mark.timeout(90)
 def test_a_watch_beside_a_pipe_in_the_place_of_a_day_ends_in_words(tmp_path: Path) -> None:
     folder = tmp_path / "w"

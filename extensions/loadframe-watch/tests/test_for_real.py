@@ -75,6 +75,7 @@ def service() -> Iterator[tuple[int, int]]:
         yield process.pid, int(process.stdout.readline())
 
 
+@pytest.mark.long
 def test_a_failing_unit_of_work_ends_the_watch_with_exit_code_3_and_tells_a_command(
     tmp_path: Path, service: tuple[int, int]
 ) -> None:
@@ -96,6 +97,7 @@ def test_a_failing_unit_of_work_ends_the_watch_with_exit_code_3_and_tells_a_comm
     assert len(failed) >= 3 and set(failed) == {"status 503"}  # they go on while the alarm is told
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", [(), ("--json",)])
 @pytest.mark.parametrize("streams", [">&-", ">/dev/full", ">&- 2>&-"])
 def test_a_watch_whose_answer_is_not_taken_ends_with_1(tmp_path: Path, form: tuple[str, ...], streams: str) -> None:
@@ -125,6 +127,7 @@ def test_a_watch_whose_answer_is_not_taken_ends_with_1(tmp_path: Path, form: tup
     assert not [path for path in (tmp_path / "w").iterdir() if b"Ctrl-C ends it" in path.read_bytes()]
 
 
+@pytest.mark.long
 def test_a_watch_that_is_killed_goes_on_in_its_folder(tmp_path: Path) -> None:
     folder = tmp_path / "w"
     command = (LOADFRAME, "watch", "--pid", str(os.getpid()), "--interval", "1s", "--folder", str(folder))
@@ -153,6 +156,7 @@ def following(folder: Path, process: subprocess.Popen[str], kind: str, holds: Ca
     )[0]
 
 
+@pytest.mark.long
 def test_a_watcher_that_was_stopped_for_a_while_tells_of_the_gap_and_goes_on(tmp_path: Path) -> None:
     """SIGSTOP as a stand-in for a suspended machine, which no test may suspend."""
     folder = tmp_path / "w"
@@ -175,6 +179,7 @@ def test_a_watcher_that_was_stopped_for_a_while_tells_of_the_gap_and_goes_on(tmp
     assert len(up) <= round(up[-1] - up[0] - gap.data["seconds"]) + 3  # ticks that were missed are not made up for
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("by", ["study", "pid"])
 def test_a_service_that_dies_and_comes_back_with_another_pid_is_found_again(tmp_path: Path, by: str) -> None:
     """By its port, or by its command line where only a pid was named."""
@@ -234,6 +239,7 @@ def test_the_process_that_stays_is_light(tmp_path: Path, service: tuple[int, int
     assert first.data["values"]["service.jobs"] == 7
 
 
+@pytest.mark.long
 def test_it_ends_in_time_where_the_interval_is_longer(tmp_path: Path) -> None:
     command = [LOADFRAME, "watch", "--pid", str(os.getpid()), "--interval", "5m", "--for", "1s", "--json",
                "--folder", str(tmp_path / "watched")]  # fmt: skip

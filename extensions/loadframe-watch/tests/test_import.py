@@ -83,6 +83,7 @@ def test_a_load_that_only_breathes_is_not_on_its_way(tmp_path: Path) -> None:
     assert limit["at_load"]["load"] == pytest.approx(BEND, rel=0.02) and limit["at_s"] is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("imported", [True, False])
 def test_a_watch_that_goes_on_from_there_speaks_on_its_first_days(tmp_path: Path, imported: bool) -> None:
     """Without the import it does not know yet that the peaks rise."""
@@ -124,7 +125,7 @@ def test_of_two_rows_no_bend_is_denied(tmp_path: Path) -> None:
     file = as_csv(tmp_path, rows(3, 0.0, time.time())[:2])
     told = begin_from([str(file)], mapping_of(AS, ()), ALONE)
     assert "No load is seen from which" not in render_import(told)
-    assert any("cannot be told" in note for note in told.notes)
+    assert any("is not known" in note for note in told.notes)
 
 
 def test_what_was_imported_alone_has_ended_and_was_not_killed(tmp_path: Path) -> None:
@@ -156,7 +157,7 @@ def test_the_response_of_others_is_not_taken_for_that_of_the_unit_of_work(tmp_pa
         ("time,load\n1764000000,\x1b[2J\n", (), "line 2"),
         ("{", (), "JSON"),
         ("", (), "empty"),
-        ("time,load\n1764000000,1\n1764000060,2\n", (), "nothing beside it"),
+        ("time,load\n1764000000,1\n1764000060,2\n", (), "nothing else"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_imported_is_refused_in_words_and_nothing_is_written(
@@ -180,6 +181,7 @@ def test_rows_are_not_put_in_front_of_a_watch(tmp_path: Path) -> None:
     assert before == sorted((path.name, path.stat().st_size) for path in (tmp_path / "w").iterdir())
 
 
+@pytest.mark.long
 def test_the_command_answers_in_words_and_in_json(tmp_path: Path) -> None:
     file = as_csv(tmp_path, rows(14, 0.06, time.time()))
     common = ["--import", str(file), *(word for one in AS for word in ("--as", one)), "--load", "jobs"]
@@ -194,6 +196,7 @@ def test_the_command_answers_in_words_and_in_json(tmp_path: Path) -> None:
     assert refused.returncode == 2 and "belong to --import" in refused.stderr
 
 
+@pytest.mark.long
 def test_a_watch_begins_from_what_was_imported(tmp_path: Path) -> None:
     file = as_csv(tmp_path, rows(3, 0.0, time.time() - 600))
     begins = ["--import", str(file), *(word for one in AS for word in ("--as", one))]

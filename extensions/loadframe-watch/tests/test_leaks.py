@@ -42,6 +42,7 @@ def test_the_hour_is_told_by_a_clock_that_was_set_meanwhile(tmp_path: Path, by_s
     assert leak["ends_s"]["value"] == pytest.approx(full_s, abs=4 * 3600)
 
 
+@pytest.mark.long
 def test_what_cannot_be_judged_yet_is_said_with_the_moment_from_which_it_can(tmp_path: Path) -> None:
     """None that is told is not none that is there."""
     farm = Farm(13, 200.0, memory_limit=2048 * MIB)

@@ -127,7 +127,7 @@ def test_a_use_that_does_not_follow_the_load_is_full_nowhere() -> None:
     ("rows", "words"),
     [
         (Observed("x", (0.0, 1.0), (1.0, 2.0), (1.0, 2.0)), "2 of 2 rows"),
-        (Observed("x", (0.0,), (1.0,)), "nothing beside it"),
+        (Observed("x", (0.0,), (1.0,)), "nothing else"),
         (Observed("x", tuple(map(float, range(99))), (5.0,) * 99, (5.0,) * 99), "hardly varies"),
         (Observed("x", tuple(map(float, range(99))), (0.0,) * 99, (5.0,) * 99), "every load is 0"),
     ],
@@ -137,6 +137,7 @@ def test_what_says_too_little_is_refused(rows: Observed, words: str) -> None:
         learn(rows)
 
 
+@pytest.mark.long
 def test_rows_that_are_missing_are_counted_and_the_longest_pause_is_named() -> None:
     """Seen: "2 gaps", and no word on how long."""
     whole = production(9, 0.5)

@@ -110,7 +110,7 @@ def test_units_of_response_times() -> None:
         ("time,load,throughput\n1,1\n", ["line 2", "2 cells", "3 columns"]),
         ("time,load,throughput\nnoon,1,1\n", ["line 2", "'noon'"]),
         ("time,load,throughput\n1,many,1\n", ["line 2", "load", "'many'"]),
-        ("time,load\n1,1\n2,2\n", ["nothing beside it"]),
+        ("time,load\n1,1\n2,2\n", ["nothing else"]),
         ("time,jobs,rate\n1,1,1\n2,2,2\n", ["the load is not known", "jobs, rate"]),
         ("time,load,util.cpu\n1,1,35\n2,2,60\n", ["use of cpu", "60", "per cent"]),
         ("time,load,util.cpu,servers.cpu\n1,1,0.3,4\n2,2,0.6,8\n", ["servers.cpu", "4 to 8"]),

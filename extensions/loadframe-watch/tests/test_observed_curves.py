@@ -121,6 +121,7 @@ def test_a_throughput_that_is_mostly_0_is_no_throughput(share: float) -> None:
     assert predict_observed(rows).refused is not None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("value", [0.0, 0.9])
 def test_a_use_that_is_the_same_at_any_load_has_no_demand(value: float) -> None:
     rows = week(10, "straight")

@@ -32,6 +32,7 @@ def said(command: list[str], folder: bytes | Path) -> str:
     return done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize("more", [[], ["--folder", "w"], ["--folder", os.fsdecode(b"w\xff")], ["--json"]])
 def test_a_folder_whose_name_is_no_text(tmp_path: Path, more: list[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -79,6 +80,7 @@ FIELDS = ["load", "values", "use", "limits", "bend", "leaks", "cpu_s", "elapsed_
 KINDS = ["head", "sample", "unit", "target", "model", "cost", "alarm"]
 
 
+@pytest.mark.long
 @given(st.lists(st.builds(Line, st.sampled_from(KINDS), st.dictionaries(st.sampled_from(FIELDS), ANY)), max_size=6))
 def test_no_line_breaks_the_text(lines: list[Line]) -> None:
     list(text_string_to_metric_families(of_watch(lines, "shop")))

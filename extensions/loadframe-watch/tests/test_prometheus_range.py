@@ -130,7 +130,7 @@ def test_what_is_no_answer_is_refused(document: Any, words: str) -> None:
     ("terms", "words"),
     [
         ({}, "the load is not known"),
-        ({"load": "n"}, "nothing beside it"),
+        ({"load": "n"}, "nothing else"),
         ({"load": "m"}, "'m' matches no series"),
         ({"load": "n", "throughput": 'n{x="1"}'}, "matches no series"),
         ({"load": "n", "throughput": "n / m"}, "neither a number nor a series"),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from watch import breathing
 from watch_farm import DAY_S, watching
 
 
+@pytest.mark.long
 def test_an_afternoon_of_fast_responses_is_no_change(tmp_path: Path) -> None:
     """The farm of benchmarks/watch.py that had given a false alarm on its fifth day."""
     farm, _ = breathing(9007)

@@ -127,6 +127,7 @@ def test_reads_that_cost_nothing_are_not_called_a_database_in_memory() -> None:
     assert "stays in memory" not in note
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", [0.3, 1.2, 3.0])
 def test_times_that_scatter_give_finite_numbers_or_none(noise: float) -> None:
     """An entry that may cost nothing has no highest rate: "120,000 to nan" was said."""

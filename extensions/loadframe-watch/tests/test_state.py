@@ -61,6 +61,7 @@ def goes_on(model: Model, from_s: float) -> None:
     json.dumps(model.as_json())
 
 
+@pytest.mark.long
 def test_every_field_of_another_type_is_refused_in_words_or_can_be_gone_on_with(learned: dict[str, Any]) -> None:
     model = learned["model"]
     from_s = model["days"]["today"][-1][0]

@@ -124,6 +124,7 @@ def open_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(150)
 def test_a_unit_of_work_runs_as_the_service_user_also_once_the_service_is_gone(open_folder: Path, users: Users) -> None:
     log, study = open_folder / "log", open_folder / "study.toml"
