@@ -49,9 +49,6 @@ class Remembering:
         if state == self.refuses:
             raise self.refusal
 
-    def found_in(self, state: TargetState) -> TargetState:
-        return state
-
     def abandon(self) -> list[ChangeRecord]:
         self.done.append("stop")
         return []

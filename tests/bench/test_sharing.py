@@ -6,8 +6,9 @@ import os
 
 import pytest
 
-from loadframe.bench.evaluation import cpus_of_processes, shared
+from loadframe.bench.evaluation import shared
 from loadframe.diagnosis.signatures import is_seen
+from loadframe.host.processes import bound_to, parse_cpus
 from loadframe.model import DRIVER_BESIDE
 
 TWO = frozenset({0, 1})
@@ -68,5 +69,5 @@ def test_a_kernel_that_does_not_count_waits_leaves_the_two_others() -> None:
 
 
 def test_the_cpus_of_a_process_are_what_the_kernel_says() -> None:
-    assert cpus_of_processes([os.getpid()]) == frozenset(os.sched_getaffinity(0))
-    assert cpus_of_processes([2**22 + 1]) == frozenset()
+    assert parse_cpus(bound_to(os.getpid()) or "") == frozenset(os.sched_getaffinity(0))
+    assert bound_to(2**22 + 1) is None

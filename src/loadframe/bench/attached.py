@@ -27,14 +27,15 @@ from loadframe.workloads.forking import end_fork_servers
 
 
 class AttachedTarget(OnBench):
-    """It has no cage. Whoever is done with it calls `leave`."""
+    """It has no cage. Its user ends with `leave`."""
 
     embedded = False
     private = False
     cages: tuple[Cage, ...] = ()
+    initial: TargetState | None = TargetState()
 
     def __init__(self, study: Study, durable: DurableJournal, server: Attached | None = None) -> None:
-        """server: as found already. TargetError where the server refuses access."""
+        """server: already found. TargetError where it refuses access."""
         table = study.target
         self._row = of_study(study)
         if server is None:
@@ -63,8 +64,8 @@ class AttachedTarget(OnBench):
         return self._server.stage_files() if isinstance(self._server, PrintsStages) else ()
 
     def create(self) -> None:
-        """Find the server's process where the study changes it. TargetError where it is unknown, ChangeError where the
-        place of our configuration file is taken."""
+        """TargetError where the process that the study changes is unknown, ChangeError where the place of our
+        configuration file is taken."""
         if self._config is not None:
             self._config.make_room()
         if not self._named:
@@ -97,15 +98,12 @@ class AttachedTarget(OnBench):
         for name, value in _of_processes(state).items():
             self._running().check(name, value)
 
-    def found_in(self, state: TargetState) -> TargetState:
-        return TargetState()
-
     def start(self, state: TargetState) -> None:
         self._server.version()
         self.apply(state)
 
     def install(self, workload: Workload) -> None:
-        """Create the workload's schema, journalled first. TargetError where there is one that is not ours."""
+        """TargetError where there is a schema that is not ours."""
         schema = OwnSchema(self.endpoint(), self._server, lambda: workload.remove(self.endpoint()))
         schema.make_room()
         self._durable.intend(schema, schema.name, THERE)
@@ -113,7 +111,7 @@ class AttachedTarget(OnBench):
         workload.install(self.endpoint())
 
     def apply(self, state: TargetState) -> None:
-        """Without a restart, or with one where the study says how. Raises before anything is changed."""
+        """Raises before anything is changed."""
         self.check(state)
         self._apply_at_start(state)
         changed = differing(self._state.settings, state.settings)
@@ -130,7 +128,7 @@ class AttachedTarget(OnBench):
         self._state = replace(state, host={})
 
     def _apply_at_start(self, state: TargetState) -> None:
-        """What only a start reads. All other settings are reset by it: a restart may keep them or not."""
+        """All other settings are reset: a restart may keep them or not."""
         now, then = self._at_start(self._state), self._at_start(state)
         if self._config is None or now == then:
             return
@@ -155,7 +153,7 @@ class AttachedTarget(OnBench):
         return {name: value for name, value in state.settings.items() if not is_dynamic(self._row, name)}
 
     def _undo(self, place: Place, names: Container[str] | None = None) -> None:
-        """Revert during a run. ChangeError where another program has changed a setting, TargetError on failure."""
+        """ChangeError where another program has changed a setting, TargetError on failure."""
         for outcome in self._durable.back(place, names):
             if outcome.status == "left":
                 raise ChangeError(str(outcome), remedy=NOT_ALONE)
@@ -173,7 +171,6 @@ class AttachedTarget(OnBench):
         return [*put_back, *self._durable.back(self._config)] if self._config is not None else put_back
 
     def leave(self) -> list[ChangeRecord]:
-        """Revert, and drop what the workload created."""
         dropped = self._durable.back(self._made) if self._made is not None else []
         return [*dropped, *self.abandon()]
 
@@ -202,7 +199,6 @@ class AttachedTarget(OnBench):
         return {"target": self.pids(), **self._server.helpers()}
 
     def endpoint(self) -> Endpoint:
-        """The server's endpoint, with the mark of what this run creates there."""
         return marked(self._server.endpoint(), self._mark)
 
     def healthy(self) -> bool:
@@ -243,7 +239,7 @@ def is_dynamic(row: KindOfTarget, name: str) -> bool:
 
 
 def running(study: Study, durable: DurableJournal) -> AttachedTarget:
-    """The already running server that a study names. TargetError."""
+    """TargetError where it is not found."""
     return RunningTarget(study, durable) if study.target.is_running_service else AttachedTarget(study, durable)
 
 
@@ -251,15 +247,11 @@ class RunningTarget(AttachedTarget):
     """A running service: target.settings state what it already has."""
 
     def __init__(self, study: Study, durable: DurableJournal, server: Attached | None = None) -> None:
-        """server: as found already. TargetError where it is not found."""
         super().__init__(study, durable, server)
         self._place: OwnPlace | None = None
         self._stated = dict(canonical(study).target.settings)
         self._owned = study.target.owned or bool(study.target.restart)
-        self._state = TargetState(self._stated)
-
-    def found_in(self, state: TargetState) -> TargetState:
-        return TargetState(self._stated)
+        self._state = self.initial = TargetState(self._stated)
 
     def start(self, state: TargetState) -> None:
         used = self._server.effective()
@@ -272,7 +264,6 @@ class RunningTarget(AttachedTarget):
         super().start(state)
 
     def install(self, workload: Workload) -> None:
-        """The workload learns the service's pages. A place that a workload creates is journalled first."""
         if isinstance(workload, MakesThings):
             place = workload.own_place(super().endpoint())
             self._durable.intend(place, place.name, THERE)
@@ -285,7 +276,7 @@ class RunningTarget(AttachedTarget):
         return replace(endpoint, options={**endpoint.options, **known})
 
     def check(self, state: TargetState) -> None:
-        """Raises as AttachedTarget.check; TargetError for any change of a service that is not owned."""
+        """TargetError also for any change of a service that is not owned."""
         if state.settings != self._state.settings and not self._owned:
             raise TargetError(
                 f"{self._server.words} is not changed: the study does not say that it is yours (target.owned)",

@@ -1,5 +1,5 @@
-"""The contract between experiments and bench (`RealBench`, and the simulated one of the tests:
-tests/bench/test_bench_contract.py); and what the bench needs of a target."""
+"""The contract between experiments and bench (`RealBench`, and the simulated one of the tests); and what the bench
+needs of a target."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,27 +26,23 @@ from loadframe.workloads.base import Workload
 
 
 class Bench(Protocol):
-    """A target and a workload. States of the target are declared under a name, and steps are taken in them."""
+    """States of the target are declared under a name, and steps are taken in them."""
 
     study: Study
     run: RunFolder
     workload: Workload
 
     @property
-    def axis_unit(self) -> str:
-        """What the load axis counts, in the user's words."""
-
+    def axis_unit(self) -> str: ...
     @property
-    def work_unit(self) -> str:
-        """What throughput counts, in the user's words."""
-
+    def work_unit(self) -> str: ...
     @property
     def treatments(self) -> int:
         """The number of declared states."""
 
     @property
     def start_state(self) -> TargetState:
-        """The state that the study declares."""
+        """As the study declares it."""
 
     def declare(
         self,
@@ -58,48 +54,44 @@ class Bench(Protocol):
         cold_of: str = "",
         remedy: Remedy | None = None,
     ) -> None:
-        """Name a state of the target (or of an alternative's, of that kind). cold_of: the treatment whose steps all
-        begin with an empty cache here. remedy: the one that led to the state."""
+        """kind: of an alternative's target. cold_of: the treatment whose steps all begin with an empty cache here.
+        remedy: the one that led to the state."""
 
     def check(self, state: TargetState, kind: str | None = None) -> None:
-        """Raises as Target.check does where the target, or that of another kind, would not start in a state."""
+        """Raises as Target.check does. kind: of the target, if not the study's own."""
 
     def use(self, name: str) -> dict[str, SettingValue]:
-        """Bring the target to a declared state; returns its effective settings. TargetError where that fails."""
+        """Returns the target's effective settings. TargetError."""
 
     def starts_fresh(self, name: str) -> bool:
         """As `use`; returns whether the target has served no step since its start."""
 
     def carries_over(self, name: str) -> bool:
-        """Whether earlier requests may matter to a step of this treatment."""
+        """Whether earlier requests may matter to a step."""
 
     def recover(self, name: str) -> None:
-        """Restart the target in a declared state, whatever has become of it."""
+        """A restart, whatever has become of the target."""
 
     def is_cache(self, name: str) -> bool:
-        """Whether a treatment's target is a cache, and the workload asks it for objects."""
+        """Whether a treatment's target is a cache that the workload asks for objects."""
 
     @property
-    def kind(self) -> str:
-        """The kind of the target in use."""
-
+    def kind(self) -> str: ...
     @property
     def is_local(self) -> bool:
-        """Whether the target is on this machine, as far as known."""
+        """As far as known."""
 
     @property
     def free_disk_bytes(self) -> float:
-        """Free space of the file system that holds the target's data; infinite where that is not ours."""
+        """Of the file system that holds the target's data; infinite where that is not ours."""
 
     @property
-    def endpoint(self) -> Endpoint:
-        """Where the target answers."""
-
+    def endpoint(self) -> Endpoint: ...
     def counters(self) -> dict[str, float]:
-        """The target's current counters. Raises as Target.counters does."""
+        """Raises as Target.counters does."""
 
     def end(self, how: Ending) -> None:
-        """End it in this way; the next `use` starts it again."""
+        """The next `use` starts it again."""
 
     def leave_alone(self, seconds: float) -> None:
         """Send nothing to the target for so long."""
@@ -108,24 +100,21 @@ class Bench(Protocol):
         """One measured window. TargetError, with its last log lines, where the target died; WorkloadError."""
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
-        """An extra sampled step with a window of `window_s`, in no curve and no verdict. Raises as take_step does."""
+        """An extra sampled step, in no curve and no verdict. Raises as take_step does."""
 
 
 class OnBench(Target, Protocol):
-    """A target on the bench, with defaults for a private one. `effective` includes the limits of its cages."""
+    """With defaults for a private one. `effective` includes the limits of its cages."""
 
     exposure: Exposure
     private: bool
     """Whether Loadframe starts it, so that changes end with it."""
     cages: tuple[Cage, ...]
-    """Its cages on this machine."""
-
-    def found_in(self, state: TargetState) -> TargetState:
-        """The state in which it is found before it is brought to this one."""
-        return state
+    """On this machine."""
+    initial: TargetState | None = None
+    """Its state before it is brought to another one; None: it is started in the one asked for."""
 
     def install(self, workload: Workload) -> None:
-        """Load the workload's data."""
         workload.install(self.endpoint())
 
     def forget(self) -> None:
@@ -138,7 +127,7 @@ class OnBench(Target, Protocol):
         """SIGKILL its processes, as in a crash; `abandon` has to follow."""
 
     def abandon(self) -> list[ChangeRecord]:
-        """End it, or restore it, whatever has become of it; returns the outcome of each change."""
+        """End or restore it, whatever has become of it; returns the outcome of each change."""
         self.stop()
         return []
 
@@ -147,15 +136,15 @@ class OnBench(Target, Protocol):
         return []
 
     def local(self) -> bool:
-        """Whether it is on this machine, as far as known."""
+        """As far as known."""
         return True
 
     def first_process(self) -> tuple[int, ...]:
-        """The parent of all its processes: differs after a restart. Empty where it is not visible."""
+        """The parent of its processes: differs after a restart. Empty where it is not visible."""
         return self.pids()[:1]
 
     def stage_files(self) -> Sequence[Path]:
         """Files to which it prints statistics of a pipeline's stages."""
 
     def notes(self) -> tuple[str, ...]:
-        """Notes for the report."""
+        """For the report."""

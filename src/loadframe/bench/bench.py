@@ -1,5 +1,5 @@
-"""The test bench: one target, one workload, one recorder and a journal; takes one step at a time. On exit all that it
-started has ended, and all that it made outside the run folder is gone."""
+"""One target, one workload, one recorder and a journal; takes one step at a time. On exit all that it started has
+ended, and all that it made outside the run folder is gone."""
 
 import math
 import shutil
@@ -12,7 +12,6 @@ from typing import Self
 
 from loadframe.bench.attached import AttachedTarget, running
 from loadframe.bench.base import Bench, OnBench
-from loadframe.bench.budget import tell_cost
 from loadframe.bench.caged import DRIVER_CPUS, allowance, cpus_of, make_cage, make_target, pinned
 from loadframe.bench.declared import WorkloadOptions, workload_of
 from loadframe.bench.driver_user import driver_user, logging_in
@@ -49,6 +48,7 @@ from loadframe.recording.frames import Tick
 from loadframe.recording.metrics import specs_text
 from loadframe.recording.profiles.profiler import Profiler
 from loadframe.recording.readers import RecordingReader
+from loadframe.runs.entries import Told
 from loadframe.runs.folder import RECORDING, RunFolder, Treatment
 from loadframe.study import Study
 from loadframe.workloads.base import AsksForObjects, ComparesAnswers, CountsWork, HasUsers, TellsMore, Workload
@@ -56,7 +56,7 @@ from loadframe.workloads.forking import end_fork_servers
 
 
 class RealBench(Bench):
-    """Takes steps of one study into one run folder. Enter it before use."""
+    """Enter it before use."""
 
     def __init__(self, study: Study, run: RunFolder, say: Callable[[str], None] = lambda _: None) -> None:
         """say: called with what ends and is reverted on Ctrl-C."""
@@ -184,7 +184,6 @@ class RealBench(Bench):
         return make_target(self.study, self._lease, kind, self.driver_user.privilege)
 
     def _make_driver(self) -> Allowance:
-        """The driver has a cage of its own; a target inside the driver's processes shares one with them."""
         cage, target = self.study.cage, self._target
         self._driver_cage = target.cages[0] if target.embedded else make_cage("driver", cage.driver, self._lease)
         driven = allowance(cage.driver, self._driver_cage, self.driver_user.privilege, self._lease)
@@ -239,21 +238,17 @@ class RealBench(Bench):
 
     def use(self, name: str) -> dict[str, SettingValue]:
         treatment = self._treatments[name]
-        self._turn_to(treatment.kind)
+        left, self._rig = self._rig, self._rigs[treatment.kind]
+        if left is not self._rig:
+            for cage in left.target.cages:
+                self._recorder.follow(cage.component, ())
+                self._recorder.follow_cgroup(cage.component, ())
+            self._follow_cages()
         around = self._surroundings.bring(name, treatment.state.host)
         asked = self._options.bring(name, treatment.state.options)
         self.workload = self._loading.workload = self._options.now
         own = replace(treatment.state, host={}, options={})
         return {**self._rig.bring(name, own, self.workload), **around, **asked}
-
-    def _turn_to(self, kind: str) -> None:
-        left, self._rig = self._rig, self._rigs[kind]
-        if left is self._rig:
-            return
-        for cage in left.target.cages:
-            self._recorder.follow(cage.component, ())
-            self._recorder.follow_cgroup(cage.component, ())
-        self._follow_cages()
 
     @property
     def kind(self) -> str:
@@ -283,11 +278,10 @@ class RealBench(Bench):
         return not self.is_prepared(name) and self._target.first_process() != self._served.get(self._target.kind, ())
 
     def carries_over(self, name: str) -> bool:
-        """False for a prepared cache, and where each step runs until its work is done."""
         return not self.is_prepared(name) and not self.workload.runs_to_completion
 
     def is_prepared(self, name: str) -> bool:
-        """Whether every step of the treatment begins with a cache that was filled or emptied for it."""
+        """Whether every step begins with a cache that was filled or emptied for it."""
         return self.is_cache(name) or bool(self._treatments[name].cold_of)
 
     def recover(self, name: str) -> None:
@@ -317,14 +311,14 @@ class RealBench(Bench):
         step = step_of(request, loaded, seen, late=late, number=self._steps, think_s=think_s)
         self.workload.after_step(self.endpoint)  # raises before the step is recorded
         self.run.add_step(step, loaded.requests.to_bytes(), loaded.latencies_ms)
-        tell_cost(self.run, self._recorder)
+        if (cost := self._recorder.cost_so_far) is not None:
+            share = cost.cpu_s / max(cost.elapsed_s, 1e-9)
+            self.run.tell(Told("recorder", cpu_share=share, rss_bytes=cost.rss_bytes, late_ticks=cost.late_ticks))
         return step
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
-        name = self._profiles.next_name(treatment, place)
-        seconds = duration_s(self.study.measure, window_s)
-        asked = self._asked(f"profiled-{name}", treatment, level, seconds)
-        done = self._profiles.take(name, place, asked, self._load, self._lease.folder)
+        asked = self._asked("", treatment, level, duration_s(self.study.measure, window_s))
+        done = self._profiles.take(place, asked, self._load, self._lease.folder)
         self.workload.after_step(self.endpoint)
         return done
 
@@ -352,7 +346,7 @@ class RealBench(Bench):
             raise
 
     def _bring_to(self, asked: Load) -> None:
-        """Load a level's data. A cache that is not to be cold has this level's objects in memory, and no others."""
+        """A cache that is not to be cold has this level's objects in memory, and no others."""
         endpoint = self.endpoint
         caches = self.is_cache(asked.treatment)
         if caches:

@@ -28,7 +28,6 @@ WASH_SHARE = 0.5
 LONGER = 1.25
 """A window that was too short is made this much longer than needed: the next may have fewer requests by chance."""
 MOST_LONGER = 3
-"""Repetitions of a step with a longer window."""
 OVERDRAWN = 2.0
 """At this multiple of the budget no window is made longer, and no step of a sweep begins."""
 REPEATED_SHARE = 0.2
@@ -42,22 +41,20 @@ class Block:
 
 
 class TakesBlocks(Protocol):
-    """Takes blocks on other machines, several at a time, each whole on one."""
+    """On other machines, several at a time, each whole on one."""
 
     @property
-    def at_once(self) -> int:
-        """The number of blocks taken at the same time."""
-
+    def at_once(self) -> int: ...
     def __call__(self, blocks: Sequence[Block], *, round_number: int | None, purpose: Purpose) -> list[Step]:
-        """The steps of these blocks, in order. TargetError where the target does not work with a treatment."""
+        """In order. TargetError where the target does not work with a treatment."""
 
 
 @dataclass
 class Bookkeeping:
-    """What a run has measured so far. random: decides the order within each block. warms: precede a step by an
-    uncounted one where the target had to be started. washes: by a shorter one after another treatment. error: left of
-    what all remedies of an investigation share. elsewhere: takes whole blocks in place of the bench. fallen: by state,
-    the lowest load at which the target failed. titles: of states."""
+    """random: decides the order within each block. warms: precede a step by an uncounted one where the target had to be
+    started. washes: by a shorter one after another treatment. error: left of what all remedies of an investigation
+    share. elsewhere: takes whole blocks in place of the bench. fallen: by state, the lowest load at which the target
+    failed. titles: of states."""
 
     bench: Bench
     budget: Budget
@@ -79,7 +76,6 @@ class Bookkeeping:
         return min((self.fallen.get(name, math.inf) for name in treatments), default=math.inf)
 
     def levels(self, *treatments: str) -> list[float]:
-        """The study's levels below the load at which the target failed; else a quarter and half of that load."""
         fell, levels = self.fell_at(*treatments), self.bench.study.levels
         return [level for level in levels if level < fell] or [
             level for level in (fell // 4, fell // 2) if 1 <= level < fell
@@ -90,7 +86,7 @@ class Bookkeeping:
         return 1 if self.elsewhere is None else self.elsewhere.at_once
 
     def take_blocks(self, blocks: Sequence[Block], *, round_number: int | None, purpose: Purpose) -> list[Step]:
-        """The steps of these blocks, in order. The budget notes each at an equal share of their time."""
+        """The budget notes each step at an equal share of their time."""
         if self.elsewhere is None:
             return [
                 self.take(StepRequest(name, level, round_number, block.number, purpose=purpose))
@@ -105,8 +101,8 @@ class Bookkeeping:
         return steps
 
     def take(self, request: StepRequest) -> Step:
-        """Take a step. Repeated once if disturbed (the less disturbed one counts), and with a longer warm-up if that
-        had not ended."""
+        """Repeated once if disturbed (the less disturbed one counts), and with a longer warm-up if that had not
+        ended."""
         level, started = request.level, self.budget.clock()
         self._wash_out(request.treatment, level, sizing=request.purpose == "sizing")
         request = replace(request, warmup_s=self.settling.warmup_s(level))
@@ -126,8 +122,7 @@ class Bookkeeping:
         return step
 
     def _wash_out(self, treatment: str, level: float, *, sizing: bool) -> None:
-        """Wash out what a start, or another treatment, leaves behind. Without `warms` only while the budget also has
-        room for a whole proof: fewer blocks would be worse."""
+        """Without `warms` it is done only while the budget has room for a whole proof: fewer blocks would be worse."""
         another = not sizing and self.steps and self.steps[-1].treatment != treatment
         request, measure = StepRequest(treatment, level, purpose="warming"), self.bench.study.measure
         has_room = self.warms or self.budget.left_s() >= self.remedy_s(measure.blocks.max)
@@ -137,8 +132,8 @@ class Bookkeeping:
             self._measure(replace(request, window_s=WASH_SHARE * measure.window))
 
     def once(self, request: StepRequest, washed_s: float = 0.0) -> Step:
-        """Take a step, and repeat it with a longer window if too little happened in it, as far as the budget goes.
-        Later steps at the level have the same window; the earlier one does not count. washed_s: time before it."""
+        """Repeats a step with a longer window if too little happened in it, as far as the budget goes: the earlier one
+        does not count, and later steps at the level have the same window. washed_s: time before it."""
         level = request.level
         for again in itertools.count(1):
             if level in self._windows_s:
@@ -177,7 +172,7 @@ class Bookkeeping:
         cold_of: str = "",
         remedy: Remedy | None = None,
     ) -> str:
-        """Declare a state under the next free letter. kind: if not the study's own. The rest as Bench.declare."""
+        """Declare a state under the next free letter, as Bench.declare."""
         first, second = divmod(self.bench.treatments, 26)
         name = (chr(64 + first) if first else "") + chr(65 + second)
         self.bench.declare(name, title, state, kind, cold_of=cold_of, remedy=remedy)
@@ -191,12 +186,11 @@ class Bookkeeping:
         return self.titles.get(treatment, treatment)
 
     def remedy_s(self, blocks: int) -> float:
-        """Seconds for one remedy: sizing, a proof at two levels in this number of blocks, and a look at the result."""
+        """Sizing, a proof at two levels in this number of blocks, and a look at the result."""
         if not self.tries_remedies:
             return 0.0
         levels = list(self.bench.study.levels)
         return self.budget.cost_s(levels[-1:] + 2 * blocks * levels[-2:] + FEWEST_BLOCKS * levels)
 
     def of(self, treatment: str) -> list[Step]:
-        """The steps of a treatment that count, from every round."""
         return [step for step in self.steps if step.treatment == treatment and step.counts]

@@ -1,4 +1,4 @@
-"""Time: what is left of the budget, and what steps will cost; and a run's progress events (runs/entries.py)."""
+"""Time: what is left of the budget, and what steps will cost; and a run's progress events."""
 
 import math
 import time
@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from loadframe.progress import FollowsRun, Progress
-from loadframe.recording.control import Recorder
 from loadframe.runs.entries import Told
 from loadframe.runs.folder import RunFolder
 
@@ -17,7 +16,7 @@ FIRST_GUESS = 1.6
 
 @dataclass
 class Budget:
-    """Seconds for the whole command. clock: tests give their own."""
+    """For the whole command."""
 
     total_s: float
     window_s: float
@@ -38,7 +37,7 @@ class Budget:
         self._costs.setdefault(level, []).append(seconds)
 
     def cost_s(self, levels: Sequence[float]) -> float:
-        """Seconds for further steps at these levels, each at the median of those at the nearest level so far."""
+        """Of further steps at these levels, each at the median of those at the nearest level so far."""
         if not self._costs:
             return self.guessed_s(len(levels))
         return sum(
@@ -46,8 +45,8 @@ class Budget:
         )
 
     def left_words(self, steps: int) -> str:
-        """For messages: "about 40 s, 2 min left of the budget", for these steps at the median so far and for all that
-        comes. steps: 0 where unknown. Empty where nothing is left of the budget either."""
+        """Like "about 40 s, 2 min left of the budget", for these steps at the median so far and for all that comes.
+        steps: 0 where unknown. Empty where nothing is left of the budget either."""
         left_s = self.left_s()
         if left_s <= 0:
             return "the budget is used up" if steps else ""
@@ -59,7 +58,6 @@ class Budget:
         return f"about {_about(takes_s)}, {left}" if steps else left
 
     def guessed_s(self, steps: int) -> float:
-        """Seconds for this many steps, before the first one is taken."""
         return steps * FIRST_GUESS * self.window_s
 
     def affords(self, levels: Sequence[float], reserve_s: float = 0.0) -> bool:
@@ -91,9 +89,3 @@ class TellsRun:
     def say(self, words: str) -> None:
         self._run.tell(Told("say", words))
         self._to.say(words)
-
-
-def tell_cost(run: RunFolder, recorder: Recorder) -> None:
-    if (cost := recorder.cost_so_far) is not None:
-        share = cost.cpu_s / max(cost.elapsed_s, 1e-9)
-        run.tell(Told("recorder", cpu_share=share, rss_bytes=cost.rss_bytes, late_ticks=cost.late_ticks))

@@ -173,7 +173,6 @@ class CagedTarget(OnBench):
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """A target that the kernel ended because its cage was full does not know why."""
         try:
             yield
         except TargetError as error:
@@ -188,8 +187,8 @@ class CagedTarget(OnBench):
 
 
 def make_target(study: Study, lease: Lease, kind: str, driver: Privilege) -> CagedTarget:
-    """The study's target, or another kind's, not created yet, in a cage for each piece. driver: the user of the load
-    driver, of an embedded target, and of what stands in front of shards. CageError, StudyError."""
+    """Not created yet. driver: the user of the load driver, of an embedded target, and of what stands in front of
+    shards. CageError, StudyError."""
     of = kind if kind != study.target.kind else ""
     study = study.around(kind)
     shards = study.target.shards
@@ -239,7 +238,6 @@ MORE_MEMORY = (
 
 
 def out_of_memory(*cages: Cage) -> str | None:
-    """A sentence that the kernel ended processes because a cage, or the machine, was out of memory; else None."""
     for cage in cages:
         ended, most = cage.ended_for_memory(), cage.limits().get("memory.max")
         whose = "its cage" if cage.component == "target" else f"the cage of the {cage.component}"

@@ -39,8 +39,8 @@ from loadframe.workloads.http import Http
 
 
 def check_study(study: Study, *, target_here: bool = True, driver_here: bool = True) -> None:
-    """StudyError for a study that cannot be carried out, CageError for unavailable CPUs, MissingTool for missing
-    programs. target_here, driver_here: whether each runs on this machine."""
+    """StudyError, CageError for unavailable CPUs, MissingTool. target_here, driver_here: whether each runs on this
+    machine."""
     of_target = (_check_attached, _check_settings, _check_embedded, _check_address, _check_metrics, check_host)
     cages = partial(_check_cages, target_here=target_here)
     check_all(partial(check, study) for check in (_check_workload, *of_target, cages))
@@ -206,9 +206,14 @@ def _check_address(study: Study) -> None:
 
 def check_consent(study: Study) -> None:
     """StudyError for a server on another machine without its owner's consent. Only its name is looked up."""
-    asked = [table.address.host for table in study.target.metrics if table.address is not None]
-    for host, what in ((_host_of(study), "the load"), *((host, "that its counters are read") for host in asked)):
-        agreed = study.target.authorised and study.target.owner.strip()
+    target, row, loaded = study.target, targets.kind_named(study.target.kind), ""
+    if row.by_address is not None:
+        loaded = row.by_address.host_of(target.settings)
+    elif target.attach is not None and row.attachable is not None:
+        loaded = row.attachable.host_of(target.attach, Path(target.option_file) if target.option_file else None)
+    asked = [table.address.host for table in target.metrics if table.address is not None]
+    for host, what in ((loaded, "the load"), *((host, "that its counters are read") for host in asked)):
+        agreed = target.authorised and target.owner.strip()
         if host and not is_here(host, afresh=True) and not agreed:
             raise StudyError(
                 f"{host} is not this machine, and the study does not say that its owner has authorised {what}",
@@ -222,24 +227,11 @@ def check_stages(study: Study) -> None:
 
 
 def need_stages(what: str) -> None:
-    """MissingTool where no family of metrics reads statistics of stages. what: what asks for them."""
     if "pipeline" not in FAMILIES:
         raise not_installed(FAMILIES_GROUP, "pipeline", what)
 
 
-def _host_of(study: Study) -> str:
-    target = study.target
-    row = targets.kind_named(target.kind)
-    if row.by_address is not None:
-        return row.by_address.host_of(target.settings)
-    if target.attach is None or row.attachable is None:
-        return ""
-    return row.attachable.host_of(target.attach, Path(target.option_file) if target.option_file else None)
-
-
 def _check_attached(study: Study) -> None:
-    """A running server is changed in place, or restarted as the study says; it has no cage, and elsewhere needs
-    consent."""
     target = study.target
     if target.is_running_service:
         check_running_service(study)
@@ -324,7 +316,7 @@ def _check_restart(study: Study) -> None:
 
 
 def unseen(study: Study, processes: bool) -> tuple[str, ...]:
-    """What this study cannot observe or check, in sentences. processes: whether the target's were recorded."""
+    """In sentences. processes: whether the target's were recorded."""
     row = targets.KINDS.get(study.target.kind)  # None for a kind of an older run that is not available now
     target = (row.by_address.unseen,) if row is not None and row.by_address is not None and not processes else ()
     notes = targets.of_study(study).notes if row is not None else ()

@@ -52,7 +52,7 @@ def _check_cold(study: Study, workload: Workload) -> None:
 
 
 def check_changes(study: Study) -> None:
-    """Each change must be possible on top of all before it, change something, and keep what it must."""
+    """Each must be possible on top of all before it."""
     row = targets.of_study(study)
     settings = row.check_settings(study.target.settings)
     limits, cpus, host = dict(study.target_limits), dict(study.target_cpus), dict(study.host.settings)
@@ -101,7 +101,6 @@ def check_nice(study: Study, whose: str, nice: int | None) -> None:
 
 
 def _check_other_kind(study: Study, workload: Workload, whose: str, target: AlternativeTarget) -> None:
-    """Both run at once, each in a cage of its own, or in one for each of its pieces."""
     kind = target.kind or study.target.kind
     around = study.around(kind)
     row = targets.KINDS.get(kind)
@@ -141,8 +140,8 @@ def is_limited(cage: ComponentCage) -> bool:
 
 
 def loads(workload: Workload, kind: str, form: str) -> bool:
-    """Whether a workload can load a target: it names the target's form, or the kind (or its shards) names the workload.
-    True for an unknown kind, which is refused elsewhere."""
+    """The workload names the target's form, or the kind (or its shards) names the workload. True for an unknown kind,
+    which is refused elsewhere."""
     if form in workload.target_kinds:
         return True
     row = targets.KINDS.get(kind)
@@ -196,7 +195,7 @@ def check_groups(study: Study, what: str, of_what: str) -> None:
 
 
 def check_allowed(study: Study, named: Sequence[str], what: str, condition: str) -> None:
-    """named: the settings of processes that the study changes."""
+    """named: settings of processes."""
     if named and "process" not in study.remedies.allow:
         raise StudyError(
             f"the study changes {named[0]} of a running {what}, and remedies.allow does not name that",

@@ -19,7 +19,7 @@ from loadframe.workloads.base import KindOfWorkload, TakesOptions, Workload
 
 
 def workload_of(study: Study, allowance: Allowance | None = None, *, axis: str | None = None) -> Workload:
-    """The workload for the study's axis, or for another of its kind. StudyError."""
+    """StudyError. axis: if not the study's."""
     given = study.workload
     return workloads.make(given.kind, given.options, allowance, axis=axis or study.load.axis, declared=given.declared)
 
@@ -63,7 +63,7 @@ def _named(study: Study) -> Iterator[tuple[str, str, Registry[KindOfTarget] | Re
 @dataclass
 class WorkloadOptions:
     """Where the load itself is studied, its options change through the journal as settings of a server do. workload: as
-    the study declares it. Changes end with this object."""
+    declared."""
 
     study: Study
     workload: Workload
@@ -79,7 +79,7 @@ class WorkloadOptions:
         self._journal = Journal(self.run, self, private=True, reasons=self.reasons)
 
     def bring(self, treatment: str, options: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """Set these options, and all others as in the study; returns the effective changeable ones. StudyError."""
+        """All other options become as in the study; returns the effective changeable ones. StudyError."""
         then = TargetState(options=dict(options))
         if then != self._state:
             self._journal.go(treatment, self._state, then)

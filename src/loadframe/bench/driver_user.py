@@ -35,8 +35,8 @@ class DriverUser:
 
 
 def driver_user(study: Study, workload: Workload, lease: Lease) -> DriverUser:
-    """Who runs the driver in this lease. CageError where it would be root and the study does not say so, where the user
-    cannot run it or reach its files, and where only root could switch to the named user."""
+    """CageError where it would be root and the study does not say so, where the user cannot run it or reach its files,
+    and where only root could switch to the named user."""
     name = study.workload.user
     said = f"workload.user = {name!r}"
     if os.geteuid() != 0:
@@ -67,8 +67,8 @@ def driver_user(study: Study, workload: Workload, lease: Lease) -> DriverUser:
 
 
 def logging_in(user: DriverUser, study: Study, endpoint: Endpoint) -> DriverUser:
-    """The driver's user for a server that Loadframe did not start: our own, where another could not log in and the
-    study names none. CageError where a program of the study's would be root for that."""
+    """For a server that Loadframe did not start: our own, where another could not log in and the study names none.
+    CageError where a program of the study's would be root for that."""
     if study.workload.user or not isinstance(user.privilege, LeaseUser):
         return user
     place = Path(endpoint.options.get("socket") or endpoint.address)

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from loadframe.analysis import disturbance
@@ -49,7 +49,7 @@ BUSY_MACHINE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """A step's metrics. blind: the counters that contradicted others, which are left out."""
+    """blind: the counters that contradicted others, which are left out."""
 
     metrics: Metrics
     blind: tuple[Blind, ...]
@@ -65,8 +65,7 @@ def evaluate(
     printed: Sequence[CounterSpec] = (),
     work: str = WORK,
 ) -> Evaluated:
-    """The metrics of a step's window, recorded and derived. study: with the CPUs of the target's state; one_lock, work:
-    as of the workload. printed: counters of families."""
+    """study: with the CPUs of the target's state; one_lock, work: as of the workload. printed: counters of families."""
     summary, embedded = loaded.summary, rig.target.embedded
     metrics = window_metrics(
         ticks,
@@ -95,7 +94,8 @@ def evaluate(
     if WHOLE_SECONDS in loaded.marks:  # the times within a second are random
         metrics.pop("workload.silence_ms", None)
     if not embedded:
-        metrics |= shared(metrics, cpus_of_processes(rig.target.pids()), driver_cpus(study))
+        bound = [cpus for pid in rig.target.pids() if (cpus := bound_to(pid)) is not None]
+        metrics |= shared(metrics, frozenset().union(*map(parse_cpus, bound)), driver_cpus(study))
     if "target.memory.rss" in metrics:  # otherwise not on this machine, whose ceilings are not its own
         metrics, _ = derive(metrics, {})
     length = summary.window_end_s - summary.window_start_s
@@ -119,8 +119,8 @@ def derived(
     unknown: frozenset[str] = frozenset(),
     behind: Sequence[str] = (),
 ) -> Metrics:
-    """Metrics that follow from a window's own and from its requests. unknown: components that exist and were not
-    measured, so that no sum is known. behind: programs that the target connects to."""
+    """unknown: components that exist and were not measured, so that no sum is known. behind: programs that the target
+    connects to."""
     length = summary.window_end_s - summary.window_start_s
     values = {
         "workload.errors": summary.errors / length,
@@ -190,7 +190,7 @@ def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, flo
 
 
 def is_late(ticks: Sequence[Tick], summary: Summary) -> bool:
-    """Whether the recorder missed ticks in a window. At its end no later tick may have been recorded yet."""
+    """At a window's end no later tick may have been recorded yet."""
     last_s = max((tick.monotonic_s for tick in ticks if tick.sample), default=-math.inf)
     return summary.window_end_s - last_s > STALL_INTERVALS * TICK_S or any(
         stall.start_s < summary.window_end_s and stall.start_s + stall.length_s > summary.window_start_s
@@ -199,7 +199,7 @@ def is_late(ticks: Sequence[Tick], summary: Summary) -> bool:
 
 
 def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool, ended_early: bool = False) -> tuple[str, ...]:
-    """What spoils the step, of model.FLAGS. late: the recorder missed ticks. ended_early: the backlog decides."""
+    """Of model.FLAGS. late: the recorder missed ticks. ended_early: the backlog decides."""
     length_s = summary.window_end_s - summary.window_start_s
     machine_busy = metrics.get("system.cpu.utilization", 1.0) > BUSY_MACHINE
     exceeded = disturbance.exceeded(metrics, length_s)
@@ -251,14 +251,10 @@ def step_of(request: StepRequest, loaded: Loaded, seen: Evaluated, *, late: bool
     )
 
 
-def cpus_of_processes(pids: Iterable[int]) -> frozenset[int]:
-    return frozenset(cpu for pid in pids if (text := bound_to(pid)) is not None for cpu in parse_cpus(text))
-
-
 def shared(metrics: Mapping[str, float], target: frozenset[int], driver: frozenset[int]) -> Metrics:
-    """Shares of a window. Of the target's CPUs: what the driver used, and what was busy, both at least. Of its threads'
-    runnable time: that without a CPU (schedstat). target, driver: the CPUs that each may use. Empty where the CPU time
-    of either was not measured."""
+    """Of the target's CPUs: what the driver used, and what was busy, both at least. Of its threads' runnable time: that
+    without a CPU (schedstat). target, driver: the CPUs that each may use. Empty where the CPU time of either was not
+    measured."""
     own, theirs = metrics.get("target.cpu.cores"), metrics.get("driver.cpu.cores")
     if own is None or theirs is None or not target:
         return {}

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -57,8 +57,8 @@ ACTIVE_S = 3600.0
 
 @dataclass(frozen=True)
 class Load:
-    """The load of a step. name: of its scratch folder and marks. driver_cpus: None: its cage's. cold: cut off no
-    warm-up. most_waiting, warmup_s: as for Bench.take_step."""
+    """name: of its scratch folder and marks. driver_cpus: None: its cage's. cold: cut off no warm-up. most_waiting,
+    warmup_s: as for Bench.take_step."""
 
     name: str
     treatment: str
@@ -93,12 +93,12 @@ class Loaded:
 
     @property
     def latency_known(self) -> bool:
-        """Whether the driver reported response times, and they agree with throughput and requests in flight."""
+        """Whether response times were reported, and agree with throughput and requests in flight."""
         return not {NO_LATENCIES, OUT_OF_BALANCE}.intersection(self.marks)
 
 
 class Tail(Protocol):
-    """Follows files for a family of metrics (knowledge.families.Family.tail)."""
+    """For a family of metrics (knowledge.families.Family.tail)."""
 
     @property
     def counter_specs(self) -> tuple[CounterSpec, ...]:
@@ -120,8 +120,7 @@ def tails() -> list[Tail]:
 
 @dataclass
 class Loading:
-    """Loads the target, a step at a time. folder: of the steps' scratch folders, which belong to `user`. within: the
-    study's latency objectives."""
+    """folder: of the steps' scratch folders, which belong to `user`. within: the study's latency objectives."""
 
     workload: Workload
     measure: MeasureTable
@@ -134,8 +133,8 @@ class Loading:
     _noted: set[str] = field(default_factory=set, init=False)
 
     def load(self, rig: Rig, asked: Load, profiler: Profiler | None = None) -> Loaded:
-        """Load the target, which has its state and the level's data. TargetError, with its last log lines, where it
-        died; WorkloadError where the driver failed or no request ended."""
+        """The target has its state and the level's data. TargetError, with its last log lines, where it died;
+        WorkloadError."""
         scratch = self.folder / asked.name
         make_private(scratch, self.user)
         least_s = max(_floor_s(self.measure), asked.warmup_s)
@@ -188,7 +187,9 @@ class Loading:
             )
         if NO_LATENCIES not in marks:
             users = self.workload.users(asked.level) if isinstance(self.workload, TellsTimes) else None
-            if users is not None and _contradicts(users, summary):
+            length_s, ended = summary.window_end_s - summary.window_start_s, summary.requests + summary.errors
+            few = queueing.few_failed(summary.requests, summary.errors)
+            if users is not None and few and queueing.is_wrong(users, ended / length_s, summary.latency.mean_ms):
                 marks = (*marks, TIME_UNIT)
             elif not summary.balanced:
                 marks = (*marks, OUT_OF_BALANCE)
@@ -216,7 +217,7 @@ class Loading:
         )
 
     def _watch(self, rig: Rig, driver: Driver, profiler: Profiler | None, most_waiting: int | None) -> float | None:
-        """Record until the driver has ended. Returns when more than most_waiting requests waited, else None."""
+        """Returns when more than most_waiting requests waited, else None."""
         ended_early_s: float | None = None
         with _explaining(rig):
             followed: dict[str, tuple[int, ...]] = {}
@@ -275,12 +276,6 @@ class Loading:
             self.recorder.note("missing", write_json(missing))
 
 
-def _contradicts(users: float, summary: Summary) -> bool:
-    rate = (summary.requests + summary.errors) / (summary.window_end_s - summary.window_start_s)
-    few = queueing.few_failed(summary.requests, summary.errors)
-    return few and queueing.is_wrong(users, rate, summary.latency.mean_ms)
-
-
 def _check_target(rig: Rig, requests: Requests, level: float) -> None:
     if why := stopped_by_signal(rig.target.pids()):
         raise TargetError(f"the server did nothing for a part of the step at {level:g}: {why}", remedy=LET_IT_GO_ON)
@@ -298,8 +293,7 @@ def _check_target(rig: Rig, requests: Requests, level: float) -> None:
 
 
 def duration_s(measure: MeasureTable, window_s: float | None = None, warmup_s: float = 0.0) -> float:
-    """Seconds of a step: its window (default: the study's) and its warm-up (least: warmup_s, if the study sets
-    none)."""
+    """Of a step: its window (default: the study's) and its warm-up (least: warmup_s, if the study sets none)."""
     warmup = measure.warmup if measure.warmup is not None else max(_floor_s(measure), warmup_s)
     return warmup + (measure.window if window_s is None else window_s)
 
@@ -309,7 +303,7 @@ def _floor_s(measure: MeasureTable) -> float:
 
 
 def _processes(rig: Rig, driver: Driver, components: Components) -> dict[str, tuple[int, ...]]:
-    """Processes by component; a server may have a process for each connection, so they come and go."""
+    """A server may have a process for each connection, so they come and go."""
     if rig.target.embedded:
         return {"target": driver.pids()}
     own = {**rig.target.processes(), "driver": driver.pids()}
@@ -318,7 +312,7 @@ def _processes(rig: Rig, driver: Driver, components: Components) -> dict[str, tu
 
 @contextmanager
 def _explaining(rig: Rig) -> Iterator[None]:
-    """A driver fails when its target dies: report the target first, and an embedded one's full cage."""
+    """A driver fails when its target dies: report the target first."""
     target = rig.target
     try:
         yield
@@ -339,20 +333,18 @@ class Profiles:
         self._count = 0
         self._may_sample: Permission | None = None
 
-    def next_name(self, treatment: str, place: ProfilePlace) -> str:
-        self._count += 1
-        return f"{self._count:02d}-{treatment}-{place}"
-
     def take(
-        self, name: str, place: ProfilePlace, asked: Load, load: Callable[[Load, Profiler], Loaded], folder: Path
+        self, place: ProfilePlace, asked: Load, load: Callable[[Load, Profiler], Loaded], folder: Path
     ) -> ProfiledStep:
-        """Take a sampled step; on the disk when this returns. load: brings the target to its state and loads it."""
+        """On the disk when this returns. load: brings the target to its state and loads it."""
+        self._count += 1
+        name = f"{self._count:02d}-{asked.treatment}-{place}"
         scratch = folder / f"profile-{name}"
         scratch.mkdir(mode=0o700)
         self._may_sample = self._may_sample or permission()
         profiler = Profiler(self._may_sample, scratch)
         try:
-            summary = load(asked, profiler).summary
+            summary = load(replace(asked, name=f"profiled-{name}"), profiler).summary
         finally:
             profiler.stop()
         start_s, end_s = summary.window_start_s, summary.window_end_s

@@ -23,7 +23,7 @@ SERVER_S = 40.0
 
 
 def revert(*, again: bool = True, before: Callable[[str], None] = lambda _: None) -> list[ChangeRecord]:
-    """Revert what killed commands have left; see durable.revert."""
+    """See durable.revert."""
     return durable.revert(places, again=again, before=before)
 
 
@@ -81,7 +81,7 @@ class OwnSchema:
     """Its only setting is whether a schema with our mark exists; it can only be set to absent."""
 
     def __init__(self, endpoint: Endpoint, server: Attached, remove: Callable[[], None] | None = None) -> None:
-        """endpoint: with the mark. remove: its maker's way to remove it; default: drop what a killed command left."""
+        """endpoint: with the mark. remove: its maker's way; default: drop what a killed command left."""
         self._endpoint = endpoint
         self._remove = remove
         self.name = f"schema {endpoint.options['schema']}"

@@ -1,5 +1,5 @@
 """A target on the bench, and the machine around it, each brought to one state at a time, with every change in the
-journal. What the study changes of the machine is reverted."""
+journal."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -24,15 +24,14 @@ def kinds_of(study: Study) -> tuple[str, ...]:
 
 
 def prefix_of(study: Study, kind: str) -> str:
-    """Prefix of a target's counter names: two servers' may be equal."""
+    """Of its counters' names: two servers' may be equal."""
     return "" if len(kinds_of(study)) == 1 else f"{kind}."
 
 
 class Rig:
-    """target: created, not started; destroyed by its maker. One that runs already is changed from its found state."""
+    """target: created, not started; destroyed by its maker."""
 
     def __init__(self, target: OnBench, run: RunFolder, prefix: str = "", reasons: Reasons | None = None) -> None:
-        """prefix: see prefix_of. reasons: see Journal."""
         self.target = target
         self._prefix = prefix
         self._journal = Journal(run, target, private=target.private, reasons=reasons)
@@ -44,12 +43,12 @@ class Rig:
 
     @property
     def counter_specs(self) -> tuple[CounterSpec, ...]:
-        """The target's recorded counters, including all that it has exposed so far."""
+        """Including all that it has exposed so far."""
         specs = (*self.target.counter_specs, *self.target.exposure.counter_specs)
         return tuple(replace(spec, name=f"{self._prefix}{spec.name}") for spec in specs)
 
     def counters(self) -> dict[str, float]:
-        """Current counters, by the names of `counter_specs`. Raises as Target.counters does."""
+        """By the names of `counter_specs`. Raises as Target.counters does."""
         return {f"{self._prefix}{name}": value for name, value in self.target.counters().items()}
 
     def exposed(self) -> list[Reading]:
@@ -66,9 +65,9 @@ class Rig:
             self._checked.append(state)
 
     def bring(self, treatment: str, state: TargetState, workload: Workload) -> dict[str, SettingValue]:
-        """Bring the target to this state, with the workload's data; returns its effective settings."""
+        """Returns the target's effective settings."""
         if self._now is None:
-            begin = self.target.found_in(state)
+            begin = state if self.target.initial is None else self.target.initial
             self.target.start(begin)
             self._first = begin if self._first is None else self._first
             self._now = begin
@@ -92,12 +91,12 @@ class Rig:
         self._ended()
 
     def empty(self) -> None:
-        """End the target and empty its cache; the next `bring` starts it again."""
+        """The next `bring` starts it again."""
         self.stop()
         self.target.empty()
 
     def close(self) -> list[ChangeRecord]:
-        """Changes of a private target end with it; one that goes on is restored. Returns the outcome of each change."""
+        """A private target's changes end with it; one that goes on is restored. Returns the outcome of each change."""
         self._note(self.target.leave())
         self._ended()
         return self._put_back
@@ -118,14 +117,12 @@ class Machine(Place, Protocol):
 
 
 class Surroundings:
-    """Bring it to a state with `bring`; `close` reverts everything."""
-
     kind = "host"
 
     def __init__(
         self, machine: Machine, names: Iterable[str], durable: DurableJournal, run: RunFolder, reasons: Reasons | None
     ) -> None:
-        """machine: the target's. names: all settings that any state may set. reasons: see Journal."""
+        """machine: the target's. names: all settings that any state may set."""
         self._names = tuple(dict.fromkeys(names))
         self._host = machine
         self._durable = durable
@@ -134,7 +131,7 @@ class Surroundings:
         self._now: Mapping[str, SettingValue] = {}
 
     def bring(self, treatment: str, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """Set these settings, and all others as they were; returns the effective ones."""
+        """All other settings become as they were; returns the effective ones."""
         if settings != self._now:
             self._journal.go(treatment, TargetState(host=self._now), TargetState(host=settings))
             self._now = dict(settings)
@@ -162,13 +159,13 @@ class Surroundings:
 
 
 def host_settings(*tables: HostTable) -> dict[str, SettingValue]:
-    """Settings of the machine in these tables, of which later ones win. Raises as Host.check does."""
+    """Later tables win. Raises as Host.check does."""
     check = Host().check
     return {name: value for table in tables for name, value in check(table.settings).items()}
 
 
 def check_host(study: Study) -> None:
-    """StudyError where the study changes the machine without permission; raises as Host.check does."""
+    """StudyError where that is not permitted; raises as Host.check does."""
     named = [table.settings for table in study.host_tables]
     if any(named) and "host" not in study.remedies.allow:
         first = next(name for settings in named for name in settings)

@@ -1,4 +1,4 @@
-"""doctor, what this machine has and lacks; man, from the help of every verb; completion in bash, zsh and fish."""
+"""doctor, man, and completion in bash, zsh and fish."""
 
 import os
 import re
@@ -132,7 +132,7 @@ def asked() -> bool:
 
 
 def complete(program: Any) -> int:
-    """The words that the shell passes in the environment; returns the exit code that it expects."""
+    """Returns the exit code that the shell expects."""
     get_completion_inspect_parameters()  # makes typer's shells known
     try:
         return shell_complete(program, {}, PROGRAM, VARIABLE, os.environ[VARIABLE])

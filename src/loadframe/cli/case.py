@@ -82,8 +82,7 @@ def run_case(
     reached: dict[str, Any],
     over: Path | None = None,
 ) -> None:
-    """Carry out a case's studies in order, and show each outcome; reached: receives those of the studies that ended
-    before another one failed; over: a fleet file."""
+    """reached: receives the outcomes of the studies that ended before another one failed."""
     case = loadframe.case(name)
     names = case.main if which is None else (which,)
     if overrides and len(names) > 1:

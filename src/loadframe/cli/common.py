@@ -39,10 +39,10 @@ PASSED_ON = (typer.Exit, typer.Abort, REFUSED)
 
 @contextmanager
 def command(json_wanted: bool, *, measures: bool = False, reports: bool = True) -> Iterator[dict[str, Any]]:
-    """Frame of every verb: leftovers of killed commands are ended first; errors (faults.py) become a message and exit 1
-    (a UsageError 2), Ctrl-C and SIGTERM 130 after everything was reverted; 1 for what could not be. measures: changes
-    of killed commands are put back first; others report them. reports: False for a verb that does either itself.
-    Yields a dictionary for results before an error, added to it with --json."""
+    """Leftovers of killed commands are ended first; errors (faults.py) become a message and exit 1 (a UsageError 2),
+    Ctrl-C and SIGTERM 130 after everything was reverted; 1 for what could not be. measures: changes of killed commands
+    are put back first; others report them. reports: False for a verb that does either itself. Yields a dictionary for
+    results before an error, added to it with --json."""
     reached: dict[str, Any] = {}
     terminal.begin()
     try:
@@ -104,7 +104,7 @@ def _fail(error: dict[str, Any], json_wanted: bool, code: int) -> NoReturn:
 
 
 def is_folder(name: str) -> bool:
-    """A run; anything else is read as a file, and reading it reports what is wrong."""
+    """Anything but a run is read as a file, and reading it reports what is wrong."""
     try:
         return Path(name).is_dir()
     except OSError:  # too long a name, or no permission to search a folder
@@ -112,7 +112,7 @@ def is_folder(name: str) -> bool:
 
 
 def opened(run: Path) -> "RunFolder":
-    """What it was measured with and is not available here is reported on stderr."""
+    """Reports on stderr what it was measured with and is not available here."""
     folder = loadframe.open_run(run)
     for missing in loadframe.absent(folder):
         say(missing)
@@ -152,7 +152,7 @@ def _option(option: str, example: str) -> Iterator[None]:
 
 @contextmanager
 def writing(path: object, refusal: type[UserError], remedy: str) -> Iterator[None]:
-    """Raises `refusal` where a file that the user named cannot be written."""
+    """Raises `refusal`."""
     try:
         yield
     except OSError as error:
@@ -160,7 +160,7 @@ def writing(path: object, refusal: type[UserError], remedy: str) -> Iterator[Non
 
 
 def measured(as_json: bool, measure: Callable[..., Result], *, live: bool = False) -> Result:
-    """The result of a function of the Python API, with its progress shown to people. live: drawn in the terminal."""
+    """With progress shown to people. live: drawn in the terminal."""
     from loadframe.cli.progress import check, drawn, shown
 
     if live:

@@ -1,5 +1,4 @@
-"""The results of `loadframe compare`: of two CSV samples, how they were taken and the verdict on each of their
-quantities; the requested margin; and output for continuous integration (--github, --junit)."""
+"""The results of `loadframe compare`, and output for continuous integration (--github, --junit)."""
 
 import os
 import secrets
@@ -101,7 +100,7 @@ class Continuous:
         answer(f"::stop-commands::{token}\n{text}\n::{token}::", run=run)
 
     def leave(self, comparisons: Sequence[Comparison]) -> None:
-        """OutputError where a file cannot be written."""
+        """OutputError."""
         remedy = "The verdict above holds. Free it, or name another file."
         if self.junit is not None:
             with writing(self.junit, OutputError, remedy):
@@ -114,7 +113,7 @@ class Continuous:
 
 
 def asked(github: bool, junit: Path | None) -> Continuous:
-    """OutputError where a file cannot be written, before anything is measured."""
+    """OutputError."""
     named = os.environ.get(SUMMARY, "")
     if github and not named:
         raise OutputError(
@@ -127,7 +126,7 @@ def asked(github: bool, junit: Path | None) -> Continuous:
 
 
 def of_study(path: str, overrides: list[str], allowed: float | None, runs: Path, quiet: bool) -> list[Comparison]:
-    """Measured side by side with its target. UsageError for what is no study."""
+    """UsageError for what is no study."""
     if path == STDIN or is_folder(path) or path.endswith(".csv"):
         raise UsageError(f"{path} alone cannot be compared", remedy="Give a second run or CSV file, or one study.")
     study = loadframe.load_study(Path(path), overrides)
@@ -138,7 +137,7 @@ def of_study(path: str, overrides: list[str], allowed: float | None, runs: Path,
 
 
 def files(first: str, second: str, *, lower_is_better: bool, by: str | None) -> Comparison:
-    """SampleError where they cannot be compared, UsageError for an unknown statistic and for stdin given twice."""
+    """SampleError where they cannot be compared, UsageError."""
     if first == second == STDIN:
         raise UsageError("standard input was given twice", remedy="Give one of the two as a file.")
     chosen = by or ("mean" if lower_is_better else quantity.TYPICAL)
@@ -165,7 +164,7 @@ def files(first: str, second: str, *, lower_is_better: bool, by: str | None) -> 
 
 
 def with_margin(comparison: Comparison, allowed: float | None) -> Comparison:
-    """And, where the data cannot decide, how much more is needed."""
+    """Where the data cannot decide, also how much more is needed."""
     what = "blocks" if comparison.verdict.block_ratios else "values" if comparison.by else "steps"
     if allowed is None:
         needed = None if comparison.verdict.decided else samples.needed(comparison.verdict, what)

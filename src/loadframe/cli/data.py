@@ -1,6 +1,4 @@
-"""The verbs of what was measured or observed: report, of a run; curve, with knee, cliff, capacity and scalability law;
-predict, what higher loads will give, what saturates first, and how good such forecasts were. An extension reads
-production data."""
+"""The verbs of what was measured or observed: report, curve and predict. An extension reads production data."""
 
 import webbrowser
 from collections.abc import Callable, Sequence
@@ -106,7 +104,7 @@ TreatmentOf = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class SeriesOptions:
-    """Which series of production data is what (docs/observed.md), as the options say it."""
+    """Which series of production data is what (docs/observed.md)."""
 
     load: str | None
     throughput: str | None
@@ -142,8 +140,8 @@ def _data(
     counters: list[str] | None,
     also: list[str] | None,
 ) -> "RunFolder | Observations | Production":
-    """A run folder, or a file's contents. UsageError for options of the other one and for another --response-is,
-    MissingTool for production data where nothing reads them."""
+    """UsageError for options of the other one and for another --response-is, MissingTool for production data where
+    nothing reads them."""
     from loadframe.formats.csv_tables import is_in_time_order, name_of, parse_observations, read_text
 
     if response_is not in ("mean", "p95"):

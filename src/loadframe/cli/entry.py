@@ -53,12 +53,6 @@ def take_signals() -> None:
     sys.unraisablehook = _unraisable
 
 
-def keep_signals() -> None:
-    """Once all is imported: polars' handler raises KeyboardInterrupt also where Ctrl-C is ignored, or deferred."""
-    for number in STOPPING:
-        signal.signal(number, signal.getsignal(number))
-
-
 @whole
 def _stop(number: int, frame: FrameType | None) -> None:
     if cuts_short(frame):
@@ -112,7 +106,8 @@ def _run() -> int:
         from loadframe.host.environment import take_own_environment
 
         take_own_environment()
-        keep_signals()
+        for number in STOPPING:  # polars' handler raises KeyboardInterrupt also where Ctrl-C is ignored, or deferred
+            signal.signal(number, signal.getsignal(number))
         return run(sys.argv[1:])
     except BrokenPipeError:  # of what typer writes itself: the reader has left
         return 0

@@ -38,7 +38,7 @@ def is_of_stop(error: BaseException) -> bool:
 
 
 def in_words(error: Exception) -> UserError:
-    """Itself where it is a UserError; a MachineError for exhausted resources; else a stored fault."""
+    """Itself if a UserError; a MachineError for exhausted resources; else a stored fault."""
     if isinstance(error, UserError):
         return error
     notes = "\n".join(getattr(error, "__notes__", ()))
@@ -74,7 +74,7 @@ def _summary(error: Exception, package: str) -> str:
 
 
 def _kept(error: Exception) -> str:
-    """Store the traceback in the state folder; returns where, or the traceback itself where that fails."""
+    """Returns where the traceback is stored, or itself where that fails."""
     text = masked("".join(traceback.format_exception(error)))
     try:
         state = state_directory()

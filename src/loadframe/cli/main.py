@@ -51,7 +51,6 @@ class Verbs(TyperGroup):
         self.commands = dict.fromkeys(LINES)  # type: ignore[assignment]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """From its module; None for an unknown name."""
         if self.commands.get(cmd_name) is None and (verb := _verb(cmd_name)) is not None:
             if not isinstance(verb, typer.Typer):
                 verb, function = typer.Typer(**PLAIN), verb
@@ -97,7 +96,7 @@ app = typer.Typer(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Returns the exit code, 2 for a refused command line. Raises errors outside of verbs."""
+    """2 for a refused command line. Raises errors outside of verbs."""
     if about.asked():
         return about.complete(program())
     try:

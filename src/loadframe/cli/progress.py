@@ -56,7 +56,6 @@ class _Drawn:
 
 @contextmanager
 def shown(*, quiet: bool = False) -> Iterator[Progress]:
-    """quiet: plain lines even on a terminal."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal or console.is_dumb_terminal:
         yield _Lines()
@@ -66,7 +65,7 @@ def shown(*, quiet: bool = False) -> Iterator[Progress]:
 
 
 def bars_on(console: Console) -> Bars:
-    """Nothing in them is markup: words may come from studies and servers."""
+    """Without markup: words may come from studies and servers."""
     return Bars(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
@@ -90,7 +89,7 @@ def check(as_json: bool) -> None:
 
 
 class Drawing:
-    """Starts the view when the run folder is there. Once the view was left, lines are printed as without it."""
+    """Starts the view when the run folder is there. Once it was left, lines are printed as without it."""
 
     def __init__(self, plain: Progress) -> None:
         self._plain = plain

@@ -1,5 +1,4 @@
-"""The verbs that measure: investigate, measure, capacity and ladder carry out a study file; limits; and study
-schema|check."""
+"""The verbs that measure: investigate, measure, capacity and ladder; limits; and study schema|check."""
 
 import re
 from collections.abc import Callable
@@ -56,9 +55,8 @@ def result_of(
     live: bool = False,
     **options: Any,
 ) -> Result:
-    """The result of a function of the Python API, with its options: on this machine, or on the hosts of the fleet in
-    this file, which drive the steps of one bench (drives), or take whole trials side by side (capacities: searches with
-    the study's alternatives). MissingTool, StudyError."""
+    """On this machine, or on the hosts of the fleet in this file, which drive the steps of one bench (drives), or take
+    whole trials side by side (capacities: searches with the study's alternatives). MissingTool, StudyError."""
     from loadframe.experiments.frame import HERE
 
     with ExitStack() as stack:

@@ -21,7 +21,7 @@ what it is (Unicode Technical Report 36, 2.5), and stand-ins for undecodable byt
 
 
 def plain(text: str) -> str:
-    """With all that a terminal would obey, or could not show, escaped."""
+    """Escapes all that a terminal would obey, or could not show."""
     return NOT_PLAIN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
@@ -35,12 +35,12 @@ def say(words: object) -> None:
 
 
 def answer(text: object = "", *, run: object = None) -> None:
-    """On stdout. run: the folder that it is about. OutputError where stdout does not take it."""
+    """On stdout. run: the folder that it is about. OutputError."""
     _write(plain(masked(str(text))), run)
 
 
 def deliver(data: bytes) -> None:
-    """A file's bytes, on stdout: unchanged, except on a terminal. OutputError."""
+    """On stdout: unchanged, except on a terminal. OutputError."""
     if sys.stdout is None or sys.stdout.isatty():
         _write(plain(data.decode("utf-8", "backslashreplace")), None)
         return
@@ -50,7 +50,7 @@ def deliver(data: bytes) -> None:
 
 
 def emit(document: dict[str, Any], *, run: object = None, with_secrets: bool = False) -> None:
-    """The one JSON object of a --json command, in ASCII. with_secrets: none is hidden. OutputError."""
+    """In ASCII. with_secrets: none is hidden. OutputError."""
     _Answer.begun = True
     _write(write_json(document if with_secrets else masked_values(document)), run)
 
@@ -133,7 +133,7 @@ class Unfailing:
 
 def prepare() -> None:
     """A closed standard stream is opened, or the next file would get its number: stdin is empty, stdout refuses, stderr
-    swallows, also for a program that replaces ours (watch). Characters outside the encoding are escaped."""
+    swallows, also for a program that replaces ours (watch)."""
     for descriptor, mode in ((STDIN, os.O_RDONLY), (STDOUT, os.O_RDONLY), (STDERR, os.O_WRONLY)):
         try:
             os.fstat(descriptor)
@@ -153,7 +153,7 @@ def prepare() -> None:
 
 
 def finished(code: int) -> int:
-    """Flush both streams; the exit code is 1 where one of them failed, and all else went well."""
+    """The exit code is 1 where a stream failed, and all else went well."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -92,7 +92,6 @@ def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def passed_on(more: Iterable[str] = ()) -> dict[str, str]:
-    """What PASSED and `more` name of our environment, for a program of others."""
     names = dict.fromkeys((*(name for row in PASSED.values() for name in row), *more))
     return {name: os.environ[name] for name in names if name in os.environ}
 

@@ -31,13 +31,13 @@ class Identity:
 
 
 def identify(pid: int) -> Identity | None:
-    """The process that has this pid now; None if there is none, or a zombie."""
+    """None if there is none, or a zombie."""
     fields = _fields(pid)
     return None if not fields or fields[0] in "ZX" else Identity(pid, int(fields[19]), own_namespace())
 
 
 def running(pid: int) -> Identity:
-    """Raises TargetError where there is no such process."""
+    """TargetError where there is none."""
     if pid <= 0 or (process := identify(pid)) is None:
         raise TargetError(f"There is no process {pid}", remedy="ps -e lists those that run.")
     return process
@@ -53,7 +53,7 @@ def identified(pids: Iterable[int]) -> tuple[Identity, ...]:
 
 
 def own() -> Identity:
-    """This process. Raises CageError if /proc shows the processes of another PID namespace."""
+    """CageError if /proc shows the processes of another PID namespace."""
     try:
         shown = (PROC / "self").readlink().name
     except OSError as error:
@@ -92,7 +92,7 @@ def namespace(kind: str) -> str:
 
 
 def boot_id() -> str:
-    """The id of this boot; start times of different boots cannot be compared. Raises CageError."""
+    """Start times of different boots cannot be compared. CageError."""
     try:
         return kernel_text(BOOT_ID).strip()
     except OSError as error:
@@ -112,7 +112,7 @@ def _unreadable(error: OSError) -> CageError:
 
 
 def machine() -> str:
-    """An id of this machine that outlives reboots: machine-id(5), else the host name."""
+    """Outlives reboots: machine-id(5), else the host name."""
     try:
         text = kernel_text(MACHINE_ID).strip()
     except (OSError, UnicodeDecodeError):
@@ -126,8 +126,8 @@ def host_name() -> str:
 
 
 def end_all(processes: Iterable[Identity], grace_s: float) -> dict[Identity, bool | None]:
-    """SIGTERM, `grace_s` to leave, then SIGKILL. True for a process that has ended or was gone before; False if it does
-    not go within 10 s of SIGKILL (stuck in the kernel); None if it is another user's."""
+    """SIGTERM, `grace_s` to leave, then SIGKILL. True for a process that has ended; False if it does not go within 10 s
+    of SIGKILL (stuck in the kernel); None if it is another user's."""
     left, ended = iter(dict.fromkeys(processes)), dict[Identity, bool | None]()
     while together := list(islice(left, AT_ONCE)):
         ended |= _end_together(together, grace_s)
@@ -174,14 +174,14 @@ def _wait_for(descriptors: dict[int, Identity], patience_s: float) -> None:
 
 
 def naming(word: str) -> tuple[Identity, ...]:
-    """Processes whose command line contains `word`, without ourselves and our ancestors. Any process, such as an
-    editor, may name a file: this is no reason to end it."""
+    """Processes, without ourselves and our ancestors. Any, such as an editor, may name a file: this is no reason to end
+    it."""
     return _having("cmdline", lambda text: word.encode() in text)
 
 
 def marked(mark: str) -> tuple[Identity, ...]:
-    """Processes that were started with this in their environment ("NAME=value"), or by such a process, without
-    ourselves and our ancestors; of other users only if we are root."""
+    """Processes started with this in their environment ("NAME=value"), or by such a process, without ourselves and our
+    ancestors; of other users only if we are root."""
     return _having("environ", lambda text: mark.encode() in text.split(b"\0"))
 
 
@@ -207,7 +207,6 @@ def of_group(group: int, folder: Path) -> tuple[Identity, ...]:
 
 
 def runs(group: int) -> bool:
-    """Whether any process of a process group runs; zombies do not."""
     return any(fields[0] not in "ZX" and int(fields[2]) == group for pid in pids() if (fields := _fields(pid)))
 
 

@@ -91,7 +91,7 @@ def see(options: Sequence[tuple[str, str]]) -> None:
 
 
 def held(path: str) -> int:
-    """An O_PATH descriptor of a path without links: a link put there since raises NotADirectoryError."""
+    """O_PATH, without links: a link put there since raises NotADirectoryError."""
     at = os.open("/", os.O_PATH)
     for name in filter(None, path.split("/")):
         below = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=at)
@@ -101,7 +101,7 @@ def held(path: str) -> int:
 
 
 def _place(path: str, descriptor: int, *, closed: bool) -> None:
-    """Put what a descriptor has open at this path, which is in a folder of ours alone; a link is copied as a link."""
+    """In a folder of ours alone; a link is copied as a link."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     kind = os.fstat(descriptor).st_mode
     if stat.S_ISLNK(kind):
@@ -135,7 +135,7 @@ def set_limit(text: str) -> None:
 
 
 def set_cpus(text: str) -> None:
-    """Raises LaunchError also if the kernel gives fewer, as a cpuset does silently."""
+    """LaunchError also if the kernel gives fewer, as a cpuset does silently."""
     wanted = {int(cpu) for cpu in text.split(",")}
     with granted(f"CPUs {text} were refused by the kernel"):
         os.sched_setaffinity(0, wanted)

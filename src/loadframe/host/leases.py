@@ -1,8 +1,8 @@
 """A lease: who owns what was started, and where its data are, written to the disk before anything is started. What a
-dead owner leaves - data, or a process that detached itself - is ended and removed by the next command's sweep
-(leftovers.py). Only what is certainly ours is ended: the processes that the lease names, those in its control groups,
-those that carry its mark in their environment, and their descendants. Whether the owner lives is known from a lock
-(state.Life), which holds across PID namespaces. Data are in $LOADFRAME_SCRATCH, else /var/tmp: /tmp often is memory."""
+dead owner leaves is ended and removed by the next command's sweep (leftovers.py). Only what is certainly ours is ended:
+the processes that the lease names, those in its control groups, those that carry its mark in their environment, and
+their descendants. Whether the owner lives is known from a lock (state.Life), which holds across PID namespaces. Data
+are in $LOADFRAME_SCRATCH, else /var/tmp: /tmp often is memory."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ from loadframe.formats.json_text import write_json
 from loadframe.host import identity, privilege, shared_memory
 from loadframe.host.identity import Identity
 from loadframe.host.privilege import US, LeaseUser, NamedUser, Privilege, Us, make_private
-from loadframe.host.processes import MARK, Allowance, mark_with, no_longer_mark_with
+from loadframe.host.processes import MARK, Allowance, held_leases
 from loadframe.host.signals import undisturbed
 from loadframe.host.state import (
     Damaged,
@@ -47,7 +47,7 @@ GRACE_S = 2.0
 @dataclass(frozen=True, slots=True)
 class Record:
     """boot and machine: a pid means something only on this machine, this boot; host: its name, for people. mounts: the
-    namespace of mounts (identity.namespace) in which its folder has that path; "" in older versions."""
+    namespace of mounts in which its folder has that path; "" in older versions."""
 
     id: str
     what: str
@@ -74,7 +74,7 @@ def filesystem(path: Path) -> str:
 
 
 class Lease:
-    """Owned by the process that acquired it. Leaving it as a context manager releases it."""
+    """Owned by the process that acquired it."""
 
     def __init__(self, record: Record, file: Path, life: Life, commands: str) -> None:
         self._record = record
@@ -85,9 +85,9 @@ class Lease:
 
     @classmethod
     def acquire(cls, what: str, *, run: Path | None = None, visible: str = "") -> "Lease":
-        """Write the lease, then make its folder. what: words for people. run: the run folder it serves. visible: the
-        words of its processes' commands, which see what these name of the common temporary folders. Raises
-        CageError if the state or the scratch directory cannot be written, or others could change what is in it."""
+        """what: words for people. run: the run folder it serves. visible: the words of its processes' commands, which
+        see what these name of the common temporary folders. CageError if the state or the scratch directory cannot be
+        written, or others could change what is in it."""
         name = secrets.token_hex(6)
         folder = scratch_directory() / f"loadframe-{name}"
         owner, boot = identity.own(), identity.boot_id()
@@ -106,7 +106,7 @@ class Lease:
         except BaseException:  # Ctrl-C: the caller has no lease yet to release
             lease.release()
             raise
-        mark_with(name)
+        held_leases.append(name)
         return lease
 
     @property
@@ -120,8 +120,7 @@ class Lease:
     @property
     def user(self) -> int | None:
         """No other process of the machine has it; for processes of this lease that need no rights. None if we are not
-        root, or may not start any under it. Only members of its group may pass through the folder
-        (Allowance.shared_group)."""
+        root, or may not start any under it. Only its group may pass through the folder."""
         return self._user
 
     @property
@@ -130,12 +129,12 @@ class Lease:
 
     @cached_property
     def runs_services_as(self) -> Us | LeaseUser:
-        """Another such user for a service, kept from the driver's memory and files. Raises CageError."""
+        """Another such user for a service, kept from the driver's memory and files. CageError."""
         return self._unprivileged(privilege.free_user(besides=self._user))
 
     def account(self, *preferred: str) -> Privilege:
-        """The first of these accounts that exists, else that of `runs_services_as`. The account `nobody` is not
-        used, because other programs run under it."""
+        """The first of these accounts that exists, else that of `runs_services_as`. Never `nobody`: other programs run
+        under it."""
         if os.geteuid() != 0:
             return US
         known = {entry.pw_name for entry in pwd.getpwall()}
@@ -153,8 +152,7 @@ class Lease:
         )
 
     def admitted(self, allowance: Allowance, within: Path | None = None) -> Allowance:
-        """The allowance with access to the folder, and for another user a place for temporary files there or `within`.
-        CageError."""
+        """With access to the folder, and for another user a place for temporary files there or `within`. CageError."""
         if allowance.user == US:
             return allowance
         place = (within or self.folder) / f"tmp-{allowance.user}"
@@ -164,7 +162,7 @@ class Lease:
 
     @property
     def shared_name(self) -> str:
-        """Prefix of the names of a server's shared memory (shm_open(3)), by which it is removed."""
+        """Of a server's shared memory (shm_open(3)), by which it is removed."""
         return shared_memory.name_of(self._record.id)
 
     def add_process(self, pid: int) -> None:
@@ -174,17 +172,18 @@ class Lease:
             self._write()
 
     def add_groups(self, folders: Iterable[Path]) -> None:
-        """Called before they are made, so that they are always removed."""
+        """Before they are made, so that they are always removed."""
         self._record = replace(self._record, groups=tuple(dict.fromkeys((*self._record.groups, *folders))))
         self._write()
 
     def release(self) -> None:
-        """End what is still running, remove the control groups, the folder and the lease. Idempotent; does nothing in a
-        forked child."""
+        """End what is still running; remove all that it made, and the lease. Idempotent; does nothing in a forked
+        child."""
         if os.getpid() != self._record.owner.pid:
             return
         with undisturbed():
-            no_longer_mark_with(self.id)
+            if self.id in held_leases:
+                held_leases.remove(self.id)
             # Ctrl-C may come when a child, such as a load driver, is started and not recorded yet.
             ours = set(identity.children(os.getpid()))
             working = [process for process in identity.naming(self.folder.name) if process.pid in ours]

@@ -31,8 +31,8 @@ class Swept:
 
 
 def sweep() -> list[Swept]:
-    """Returns what was done. Leases of living owners are not touched. Of several processes only one works at a time,
-    the others find nothing left."""
+    """Leases of living owners are not touched. Of several processes only one works at a time, the others find nothing
+    left."""
     folder = folder_of_leases()
     remove_torn(folder)
     if not any(folder.glob("*.json")):
@@ -92,8 +92,7 @@ def _swept(file: Path, record: Record, actions: list[str]) -> Swept:
 
 
 def _out_of_sight(record: Record, same_boot: bool) -> Path | None:
-    """What of it is invisible from here, or None: in our mount namespace another file system may have the folder's
-    path, and control groups may not be mounted."""
+    """In our mount namespace another file system may have the folder's path, and control groups may not be mounted."""
     if record.mounts in ("", identity.namespace("mnt")):
         return None
     if not os.path.lexists(record.folder):
@@ -113,8 +112,8 @@ def _own_group(folder: Path) -> tuple[int, ...]:
 
 
 def _in_use(folder: Path) -> str | None:
-    """Why data whose processes cannot be seen should be left; None if no process of this kernel, in any namespace, has
-    a file of the folder open for writing: then the kernel grants a lease on it (fcntl(2))."""
+    """None if no process of this kernel, in any namespace, has a file of the folder open for writing: then the kernel
+    grants a lease on it (fcntl(2))."""
     try:
         for place, _, names in os.walk(folder):
             for name in names:

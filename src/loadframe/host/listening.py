@@ -21,7 +21,7 @@ LARGEST_TABLE = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """A listening socket. number: its address, "0.0.0.0" or "::" for all. user: who made it."""
+    """number: its address, "0.0.0.0" or "::" for all. user: who made it."""
 
     number: str
     port: int
@@ -35,7 +35,6 @@ def sockets(root: Path = PROC) -> tuple[Listening, ...]:
 
 
 def parse(words: Sequence[str], family: socket.AddressFamily) -> Listening | None:
-    """None for any but a listening socket."""
     if len(words) < 10 or words[3] != LISTEN or (place := _place(words[1], family)) is None:
         return None
     user, inode = whole(words[7]), whole(words[9])
@@ -63,8 +62,8 @@ class Peer:
 
 
 def peers(pids: Collection[int], root: Path = PROC) -> tuple[Peer, ...]:
-    """The peers of the open TCP connections that these processes, of one network namespace, made themselves, most
-    connections first: connections from a port at which they listen were made by others."""
+    """Of the open TCP connections that these processes, of one network namespace, made themselves, most connections
+    first: connections from a port at which they listen were made by others."""
     links = {link for pid in pids for link in links_of(pid, root)}
     connections: Counter[tuple[str, int, bool]] = Counter()
     rows = (row for pid in [*pids][:1] for row in _rows(root / str(pid) / "net"))
@@ -105,7 +104,7 @@ def holders(inodes: Collection[int]) -> tuple[int, ...]:
 
 
 def held() -> dict[int, tuple[int, ...]]:
-    """Inode of each listening socket -> processes that have it open, as far as we have permission."""
+    """By inode, as far as we have permission."""
     links = {pid: set(links_of(pid)) for pid in sorted(pids())}
     inodes = [listener.inode for listener in sockets()]
     return {inode: tuple(pid for pid, held in links.items() if f"socket:[{inode}]" in held) for inode in inodes}
@@ -117,7 +116,6 @@ def ports_of(pids: Iterable[int]) -> tuple[int, ...]:
 
 
 def first_of(pids: Collection[int]) -> tuple[int, ...]:
-    """Of processes that hold one socket, those that did not inherit it from another of them."""
     return tuple(pid for pid in pids if not set(identity.ancestors(pid)[1:]).intersection(pids))
 
 

@@ -31,8 +31,7 @@ def places() -> tuple[Path, ...]:
 
 
 def view(places: Sequence[Path], closed: Callable[[Path], Iterable[Path]]) -> list[str]:
-    """The options of launch.py that show these. closed: folders on the way to a path that the user may not enter.
-    OSError."""
+    """closed: folders on the way to a path that the user may not enter. OSError."""
     options: list[str] = []
     shown: list[Path] = []
     for path in sorted({step for place in places if place.exists() for step in way(place)}):
@@ -46,7 +45,7 @@ def view(places: Sequence[Path], closed: Callable[[Path], Iterable[Path]]) -> li
 
 
 def user_packages() -> dict[str, str]:
-    """By it a Python with another home finds the packages of our user, if we use these."""
+    """A Python with another home finds our user's packages by it."""
     return {"PYTHONUSERBASE": site.getuserbase()} if site.getusersitepackages() in sys.path else {}
 
 
@@ -65,11 +64,11 @@ NAMED = re.compile(r"(?<![\w.])/(?:var/)?tmp(?![^\s/:;,'\"=()])(?:/[^\s:;,'\"=()
 def own(
     command: Sequence[str], env: Mapping[str, str], needed: Iterable[Path], closed: Callable[[Path], Iterable[Path]]
 ) -> list[str]:
-    """The options of launch.py for private temporary folders. command: its words, and its working folder; what these,
-    its environment and `needed` name is kept where its user has access, each with the folder directly in the common
-    one. A common folder is left as it is if `command` names it itself, or something in it that does not exist: the
-    process will make it, and others may look for it. closed: the folders on the way to a path that the user may not
-    enter. Raises OSError."""
+    """The options for private temporary folders. command: its words, and its working folder; what these, its
+    environment and `needed` name is kept where its user has access, each with the folder directly in the common one. A
+    common folder is left as it is if `command` names it itself, or something in it that does not exist: the process
+    will make it, and others may look for it. closed: the folders on the way to a path that the user may not enter.
+    OSError."""
     inherited = [value for name, value in env.items() if value == os.environ.get(name)]
     words = [*command, *(value for name, value in env.items() if value != os.environ.get(name))]
     named = {  # the path, or the last existing folder on the way to it

@@ -1,5 +1,5 @@
-"""As whom a process runs: the caller says so in one of three ways, without a default. If that is unknown, or a user
-cannot run the program, the process is not started: no branch falls back to root."""
+"""As whom a process runs: the caller says so in one of three ways, without a default. If a user cannot run the program,
+the process is not started: no branch falls back to root."""
 
 import ctypes
 import grp
@@ -101,8 +101,8 @@ def holds(capability: int, proc: Path = PROC) -> bool:
 
 
 def keep_only(capabilities: Collection[int], *, also_in_children: bool) -> None:
-    """Give up all other capabilities for good, in a process with one thread. also_in_children: no program that it runs
-    regains them (PR_SET_NO_NEW_PRIVS). Raises CageError."""
+    """For good, in a process with one thread. also_in_children: no program that it runs regains them
+    (PR_SET_NO_NEW_PRIVS). CageError."""
     libc = ctypes.CDLL(None, use_errno=True)
     kept = int(process_status("self", "CapPrm")[0], 16) & sum(1 << number for number in set(capabilities))
     halves = [number for half in (kept & 0xFFFFFFFF, kept >> 32) for number in (half, half, 0)]
@@ -123,7 +123,7 @@ def leave_no_memory_behind() -> None:
 FREE = range(61184, 65520)
 """systemd's range for temporary users of services (systemd.exec(5), DynamicUser=), given to no other users."""
 NEEDED = {"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SYS_PTRACE": 19}
-"""linux/capability.h. Without the last one, /proc does not show what a process of another user has open."""
+"""Without the last one, /proc does not show what a process of another user has open."""
 
 
 def free_user(proc: Path = PROC, *, besides: int | None = None) -> int | None:
@@ -155,8 +155,8 @@ def why_no_free_user(proc: Path = PROC) -> str:
 
 
 def make_private(path: Path, owner: Privilege, *, group: int | None = None) -> None:
-    """Make a folder that only its owner may read and write; `group` may pass through it. Raises FileExistsError,
-    CageError if another user replaced it before it was closed, OSError."""
+    """Only its owner may read and write; `group` may pass through it. FileExistsError, CageError if another user
+    replaced it before it was closed, OSError."""
     path.mkdir(mode=0o700)
     with closing(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)) as descriptor:
         if (uid := os.fstat(descriptor).st_uid) != os.geteuid():
@@ -203,7 +203,7 @@ _SAME = 2**32 - 1
 def rights_of(user: Privilege, group: int | None = None) -> Iterator[None]:
     """Within, files are opened, made and removed as this user, by this thread and those that it starts meanwhile: for
     libraries that work by path in a folder in which the user may put links. group: of the folder on the way that the
-    user may pass through; None: the user's own. Raises CageError if the kernel refuses."""
+    user may pass through; None: the user's own. CageError."""
     if user == US or os.geteuid() != 0:
         yield
         return

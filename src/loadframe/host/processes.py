@@ -43,8 +43,8 @@ Stream = int | IO[bytes] | None
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """limits: by their names in setrlimit(2), {"RLIMIT_NOFILE": 1024}; soft and hard limits are set alike. cpus: None
-    for all. groups: the folders of the control groups to join (cages.Cage.folders)."""
+    """limits: by their names in setrlimit(2), soft and hard alike. cpus: None for all. groups: the folders of the
+    control groups to join (cages.Cage.folders)."""
 
     limits: Mapping[str, int] = field(default_factory=dict)
     cpus: frozenset[int] | None = None
@@ -73,28 +73,19 @@ def stated(resources: Resources) -> Allowance:
 
 MARK = "LOADFRAME_LEASE"
 """The variable that marks what is started with its lease. Descendants inherit it."""
-_leases: list[str] = []
-
-
-def mark_with(lease: str) -> None:
-    _leases.append(lease)
-
-
-def no_longer_mark_with(lease: str) -> None:
-    if lease in _leases:
-        _leases.remove(lease)
+held_leases: list[str] = []
+"""The last one marks."""
 
 
 def marked(env: Mapping[str, str]) -> dict[str, str]:
-    return {**env, **({MARK: _leases[-1]} if _leases else {})}
+    return {**env, **({MARK: held_leases[-1]} if held_leases else {})}
 
 
 MOST_SHOWN = 200
-"""Characters of a list of CPUs that an error repeats."""
 
 
 def parse_cpus(text: str) -> frozenset[int]:
-    """CPUs from the kernel's list format, "0-1,3" (cpuset(7)). Raises CageError."""
+    """The kernel's list format, "0-1,3" (cpuset(7)). CageError."""
     cpus: set[int] = set()
     shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
     for part in text.split(","):
@@ -126,8 +117,8 @@ def may_raise_limits() -> bool:
 
 
 def may_have_mounts() -> bool:
-    """Whether processes may have mounts of their own: with CAP_SYS_ADMIN, and if the root folder is a mount. After
-    chroot(2) it is not, and mounts could not be kept from the machine (mount_namespaces(7))."""
+    """With CAP_SYS_ADMIN, and if the root folder is a mount: after chroot(2) it is not, and mounts could not be kept
+    from the machine (mount_namespaces(7))."""
     rows = kernel_text(Path("/proc/self/mountinfo")).splitlines()
     return holds(CAP_SYS_ADMIN) and any(row.split()[4] == "/" for row in rows)
 
@@ -182,9 +173,8 @@ def spawn(
 ) -> Process:
     """Start `command` in a session of its own and return once it runs (exec has happened). It is killed when the
     *thread* that called spawn ends (PR_SET_PDEATHSIG): call it from a thread that lives as long as the process should.
-    death_signal: what kills it then, for a server whose children would outlive a SIGKILL. stdin defaults to /dev/null.
-    pass_fds: descriptors that stay open in it, with their numbers. Raises CageError if the machine does not grant the
-    allowance, MissingTool if the command cannot be run."""
+    death_signal: what kills it then, for a server whose children would outlive a SIGKILL. stdin: default /dev/null.
+    pass_fds: stay open, with their numbers. CageError if the machine does not grant the allowance, MissingTool."""
     options = [word for folder in allowance.groups for word in ("--group", str(folder))]
     for name, value in allowance.limits.items():
         _check_limit(name, value)
@@ -234,8 +224,8 @@ def spawn(
 
 
 def _working_folder(path: Path, allowance: Allowance) -> int:
-    """Opened with the user's rights, or with ours if the user may not enter, but by no link of another user. Raises
-    OSError, CageError."""
+    """With the user's rights, or with ours if the user may not enter, but by no link of another user. OSError,
+    CageError."""
     try:
         with rights_of(allowance.user, allowance.shared_group):
             return os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -265,8 +255,7 @@ def _barred(program: str, allowance: Allowance) -> MissingTool | None:
 def _environment(
     command: Sequence[str | Path], given: Mapping[str, str] | None, allowance: Allowance
 ) -> dict[str, str]:
-    """Another user may not look into our home: libpq fails on that (fe-secure-openssl.c). A home that is given is not
-    ours."""
+    """Another user may not look into our home: libpq fails on that (fe-secure-openssl.c)."""
     variables = own_environment(given) if is_own(command) else environment(given)
     if allowance.temporary is not None and variables.get("TMPDIR") == os.environ.get("TMPDIR"):
         variables["TMPDIR"] = str(allowance.temporary)
@@ -314,7 +303,7 @@ def available_cpus(text: str) -> frozenset[int]:
 
 
 def bind(pids: Iterable[int], cpus: frozenset[int]) -> None:
-    """Also threads started meanwhile. Processes that have ended are skipped. Raises CageError if the kernel refuses."""
+    """Also threads started meanwhile. Processes that have ended are skipped. CageError."""
     for pid in pids:
         bound: set[int] = set()
         while new := threads(pid) - bound:
@@ -404,8 +393,8 @@ def user_of(pid: int) -> int:
 
 
 def read_as(user: int, path: Path, most: int) -> bytes:
-    """A regular file's first bytes, one more than `most` if it has more, read with the rights of `user` if we are root
-    and that user is not: the kernel decides. Raises OSError."""
+    """A regular file's first bytes, one more than `most` if it has more, with the rights of `user` if we are root and
+    that user is not: the kernel decides. OSError."""
     if not path.exists():
         raise FileNotFoundError(errno.ENOENT, f"there is no file {path}")
     if not path.is_file():

@@ -56,7 +56,7 @@ def remove_left(lease: str, folder: Path) -> list[str]:
 
 
 def remove(name: str, owners: Iterable[int] = ()) -> list[str]:
-    """Returns what was done. name: Lease.shared_name. owners: users whose segments these may be, in addition to us."""
+    """name: Lease.shared_name. owners: users whose segments these may be, in addition to us."""
     allowed, removed, kept = {os.geteuid(), *owners}, 0, []
     for segment in (*FOLDER.glob(f"{name}-*"), *FOLDER.glob(f"sem.{name}-*")):  # semaphores: sem_overview(7)
         try:
@@ -73,8 +73,8 @@ def remove(name: str, owners: Iterable[int] = ()) -> list[str]:
 
 
 def remove_of_postgres(data: Path, within_s: float = 0.0) -> int:
-    """Remove what belongs to a dead server of this data directory; returns the number of pieces. The segment counts
-    only if it names these very data. within_s: how long its processes may take to end."""
+    """Of a dead server of this data directory; returns the number of pieces. The segment counts only if it names these
+    very data. within_s: how long its processes may take to end."""
     files = Folder(data, Whose.ANOTHERS)
     try:
         place = data.lstat()
@@ -95,12 +95,19 @@ def remove_of_postgres(data: Path, within_s: float = 0.0) -> int:
     magic, _, _, _, number, _, device, inode = HEADER.unpack(bytes_of(segment))
     if (magic, device, inode) != (HEADER_MAGIC, place.st_dev, place.st_ino):
         return 0
-    pieces = _pieces(number, segment.uid)
-    return sum(_unlink(FOLDER / f"PostgreSQL.{piece}", segment.uid) for piece in pieces) + forget(segment)
+    removed = 0
+    for piece in _pieces(number, segment.uid):
+        with suppress(OSError):
+            path = FOLDER / f"PostgreSQL.{piece}"
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode) and status.st_uid == segment.uid:
+                path.unlink()
+                removed += 1
+    return removed + forget(segment)
 
 
 def named_segment(text: bytes) -> int | None:
-    """The id of the segment in a postmaster.pid, whose 7th line has key and id (utils/pidfile.h)."""
+    """In a postmaster.pid, whose 7th line has key and id (utils/pidfile.h)."""
     words = text.split(b"\n")[6:7]
     numbers = words[0].split() if words else []
     return int(numbers[1]) if len(numbers) == 2 and numbers[1].isdigit() and len(numbers[1]) < 12 else None
@@ -156,12 +163,3 @@ def _read(path: Path, owner: int) -> bytes:
         if os.fstat(file.fileno()).st_uid != owner:
             raise PermissionError(f"{path} is not a file of user {owner}")
         return file.read(MOST_BYTES)
-
-
-def _unlink(path: Path, owner: int) -> bool:
-    with suppress(OSError):
-        status = path.lstat()
-        if stat.S_ISREG(status.st_mode) and status.st_uid == owner:
-            path.unlink()
-            return True
-    return False

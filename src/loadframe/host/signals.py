@@ -1,5 +1,4 @@
-"""Holding back signals that end a command, where work must not be cut short; and which processes a signal has
-stopped."""
+"""Holding back signals that end a command; and which processes a signal has stopped."""
 
 import contextlib
 import os
@@ -28,15 +27,15 @@ def no_core_dumps() -> None:
 
 
 def whole(function: Function) -> Function:
-    """A decorator: the function's lines, and what they call, are not cut short. Of the generator of a context manager
-    these are the lines that enter and leave the block, not the block."""
+    """A decorator: the function's lines, and what they call, are not cut short; of the generator of a context manager
+    those that enter and leave the block, not the block."""
     _WHOLE.add(cast(FunctionType, function).__code__)
     return function
 
 
 def cuts_short(frame: FrameType | None) -> bool:
     """Whether an exception that a handler raises in this frame, the innermost, would leave something done by half: what
-    is `whole`, or a context manager of which contextlib has just begun to leave the block, which it then never does."""
+    is `whole`, or a context manager whose block contextlib has just begun to leave, which it then never does."""
     if frame is not None and frame.f_code.co_filename == contextmanager.__code__.co_filename:
         return True
     while frame is not None and frame.f_code not in _WHOLE:
@@ -52,10 +51,10 @@ def _take(handlers: Mapping[signal.Signals, Any]) -> None:
 
 @contextmanager
 def undisturbed(words: str = "") -> Iterator[None]:
-    """Delay signals that end a command until after this block. A mask would not do: the kernel gives a signal to any
-    thread that does not block it (polars has some), and Python's handler runs in the main thread all the same. In
-    another thread nothing is done: handlers never run there. What is ignored stays ignored. words: shown at once to the
-    user who sends a signal."""
+    """Delays signals that end a command until after this block. A mask would not do: the kernel gives a signal to any
+    thread that does not block it (polars has some), and Python's handler runs in the main thread all the same.
+    Elsewhere nothing is done: handlers never run there. What is ignored stays ignored. words: shown at once to the user
+    who sends a signal."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -93,7 +92,7 @@ each system call. A frozen control group does not show."""
 
 
 def suspended(pids: Iterable[int], root: Path = Path("/")) -> tuple[int, ...]:
-    """Those that a signal (SIGSTOP, SIGTSTP) has stopped. root: for recorded trees."""
+    """By SIGSTOP or SIGTSTP. root: for recorded trees."""
     stopped = []
     for pid in pids:
         with suppress(OSError):  # it has ended, or is out of our sight
@@ -103,7 +102,7 @@ def suspended(pids: Iterable[int], root: Path = Path("/")) -> tuple[int, ...]:
 
 
 def stopped_by_signal(pids: Iterable[int], sleep: Callable[[float], None] = time.sleep) -> str:
-    """Which of these stay stopped for LONG_S, in words or "". A limiter that stops repeatedly (cpulimit) only slows."""
+    """In words or "": those that stay stopped for LONG_S. A limiter that stops repeatedly (cpulimit) only slows."""
     stopped = suspended(pids)
     for _ in range(round(LONG_S / LOOK_EVERY_S)):
         if not stopped:

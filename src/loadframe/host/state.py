@@ -1,8 +1,7 @@
 """The state directory, which must outlive a killed command and a power failure: $LOADFRAME_STATE, else
 $XDG_STATE_HOME/loadframe, else ~/.local/state/loadframe. Loadframe acts on its content: it ends processes, removes
 files, runs commands. So it is ours alone (0700), on a path that no other user can change, and only regular files of
-ours are read from it. Its records are JSON objects with a schema, read strictly; what this version cannot use is left
-as it is."""
+ours are read from it. What this version cannot use is left as it is."""
 
 import fcntl
 import os
@@ -24,7 +23,6 @@ from loadframe.system.trust import others_write, user, weak_point
 ALIVE = ".alive"
 WRITING = "writing.lock"
 MOST_BYTES = 1 << 20
-"""A list of changes has a few hundred bytes for each."""
 LOCKED_WITHIN_S = 600.0
 """Longer than a server's restart takes while a lock is held (kinds/config_file.py)."""
 OURS = {"leases", "changes", "faults", "forecast-scores.jsonl"}
@@ -35,7 +33,7 @@ class Damaged(Exception):  # noqa: N818 - it is no error of the command that mee
 
 
 def state_directory() -> Path:
-    """Made if need be. Raises CageError if it cannot be written, or another user could write to it."""
+    """CageError if it cannot be written, or another user could write to it."""
     own, of_all = os.environ.get("LOADFRAME_STATE"), os.environ.get("XDG_STATE_HOME")
     try:
         path = Path(own or f"{of_all or Path.home() / '.local/state'}/loadframe").absolute()
@@ -48,8 +46,7 @@ def state_directory() -> Path:
 
 
 def scratch_directory() -> Path:
-    """For temporary data: $LOADFRAME_SCRATCH, else /var/tmp. Made if need be; no other user can replace folders in it.
-    Raises CageError."""
+    """$LOADFRAME_SCRATCH, else /var/tmp. No other user can replace folders in it. CageError."""
     path = Path(os.environ.get("LOADFRAME_SCRATCH") or "/var/tmp").absolute()
     remedy = "Set LOADFRAME_SCRATCH to a folder that can be written."
     weak, _ = _made(path, path / "ours", 0o755, "put temporary data", remedy)
@@ -65,8 +62,8 @@ def scratch_directory() -> Path:
 
 
 def _made(path: Path, place: Path, mode: int, purpose: str, remedy: str) -> tuple[str | None, os.stat_result | None]:
-    """Make a folder if need be. What on the way to the place another user could change, or None, and its status, if it
-    exists. Raises CageError, also for a path that no record could name."""
+    """What on the way to the place another user could change, or None, and its status, if it exists. CageError, also
+    for a path that no record could name."""
     if (why := why_no_text(path)) is not None:
         raise CageError(f"Loadframe cannot {purpose} there: {why}", remedy=PATH_REMEDY)
     try:
@@ -84,8 +81,8 @@ def _made(path: Path, place: Path, mode: int, purpose: str, remedy: str) -> tupl
 
 
 def private_folder(path: Path, purpose: str) -> Path:
-    """Made if need be. A folder of ours that others may read is closed to them. purpose: for messages. Raises CageError
-    if it is a link, another user's, or others may write to it."""
+    """A folder of ours that others may read is closed to them. purpose: for messages. CageError if it is a link,
+    another user's, or others may write to it."""
     remedy = "Set LOADFRAME_STATE to a folder of your own"
     weak, status = _made(path, path, 0o700, purpose, f"{remedy}.")
     if status is not None and stat.S_ISLNK(status.st_mode):
@@ -113,7 +110,7 @@ def private_folder(path: Path, purpose: str) -> Path:
 
 
 def read_file(file: Path, most_bytes: int = MOST_BYTES) -> str:
-    """Raises FileNotFoundError, and Damaged if it is no regular file of ours, too large, or not UTF-8."""
+    """FileNotFoundError; Damaged if it is no regular file of ours, too large, or not UTF-8."""
     try:
         data = _held(file.parent).read(file.name, most_bytes)
     except FileNotFoundError:
@@ -129,7 +126,7 @@ def read_file(file: Path, most_bytes: int = MOST_BYTES) -> str:
 
 
 def write_durably(file: Path, text: str) -> None:
-    """Write a file whole or not at all, also when the power fails; see `remove_torn`. Raises OSError, CageError."""
+    """Whole or not at all, also when the power fails; see `remove_torn`. OSError, CageError."""
     _held(file.parent).replace(file.name, text.encode(), mode=0o600)
 
 
@@ -164,8 +161,8 @@ def writing(place: object, refusal: type[UserError]) -> Iterator[None]:
 
 @contextmanager
 def locked(path: Path, within_s: float = LOCKED_WITHIN_S) -> Iterator[None]:
-    """Let one process at a time into this block, by a file for this alone. Raises CageError if it is no file of ours,
-    or another process keeps the lock for longer than within_s."""
+    """One process at a time, by a file for this alone. CageError if it is no file of ours, or another process keeps the
+    lock for longer than within_s."""
     with closing(_open_lock(path)) as descriptor:
         _lock(descriptor, path, within_s)
         yield
@@ -211,8 +208,7 @@ def _lock(descriptor: int, path: Path, within_s: float) -> None:
 
 class Life:
     """A sign that its owner lives, which every process of this machine can read, also in another PID namespace that
-    shares the folder: a lock that the kernel releases when the owner ends. Children and forks of the owner do not hold
-    it."""
+    shares the folder: a lock that the kernel releases when the owner ends. Its children and forks do not hold it."""
 
     def __init__(self, record: Path) -> None:
         """record: the file to which it belongs. Raises CageError, OSError."""
@@ -265,7 +261,7 @@ MOST_TICKS = 2**63 - 1
 
 
 def read_record(file: Path, kind: str, newest: int) -> tuple[int, dict[str, Any]]:
-    """Version and fields of a record "loadframe.KIND/VERSION". Raises FileNotFoundError, Damaged."""
+    """Version and fields of a record "loadframe.KIND/VERSION". FileNotFoundError, Damaged."""
     try:
         data = parse_json(read_file(file))
     except JsonError as error:

@@ -1,5 +1,5 @@
 """Processes waited for to their end, and a user's command run to its end. Its output goes to a file without a name, not
-through a pipe, which what it has started may hold open. Light: the lasting process of a watch imports it."""
+through a pipe, which what it has started may hold open."""
 
 import os
 import select
@@ -13,6 +13,7 @@ from typing import IO
 
 from loadframe.errors import TargetError
 from loadframe.host.environment import environment
+from loadframe.system.trees import closing
 
 MOST_BYTES = 1 << 20
 """Read from the end of a command's output."""
@@ -26,20 +27,13 @@ class Process(subprocess.Popen[bytes]):
 
     def wait(self, timeout: float | None = None) -> int:
         if timeout is not None and self.poll() is None:
-            with suppress(OSError):  # another thread has waited for it, or a container's filter forbids pidfd_open
-                if not _ends_within(self.pid, timeout):
+            # another thread has waited for it, or a container's filter forbids pidfd_open
+            with suppress(OSError), closing(os.pidfd_open(self.pid)) as descriptor:
+                ending = select.poll()
+                ending.register(descriptor, select.POLLIN)
+                if not ending.poll(1000 * max(0.0, timeout)):
                     raise subprocess.TimeoutExpired(self.args, timeout)
         return super().wait(timeout)
-
-
-def _ends_within(child: int, seconds: float) -> bool:
-    descriptor = os.pidfd_open(child)
-    try:
-        ending = select.poll()
-        ending.register(descriptor, select.POLLIN)
-        return bool(ending.poll(1000 * max(0.0, seconds)))
-    finally:
-        os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +45,9 @@ class Ended:
 
 
 def run(command: Sequence[str], within_s: float) -> Ended:
-    """Run a command that may start what goes on, such as a restart, as ourselves, in a session of its own: Ctrl-C is
-    for us. Raises OSError, and subprocess.TimeoutExpired if it does not end in time or prints without end: it is
-    killed, its descendants are not."""
+    """A command that may start what goes on, such as a restart, as ourselves, in a session of its own: Ctrl-C is for
+    us. OSError; subprocess.TimeoutExpired if it does not end in time or prints without end: it is killed, its
+    descendants are not."""
     with tempfile.TemporaryFile() as output:
         process = Process(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
@@ -70,8 +64,7 @@ def run(command: Sequence[str], within_s: float) -> Ended:
 
 
 def restart(command: Sequence[str], within_s: float, silent: Callable[[], str | None], words: str, remedy: str) -> None:
-    """Return once `silent`, which says why the server does not answer, returns None. words: the server's name. Raises
-    TargetError."""
+    """Return once `silent`, which says why the server does not answer, returns None. TargetError."""
     shown = " ".join(command)
     try:
         done = run(command, within_s)
@@ -109,7 +102,7 @@ PIECE = 1 << 16
 
 
 def until_end(stream: IO[bytes], until_s: float, most_bytes: int) -> bytes:
-    """A pipe's content, up to one piece beyond most_bytes. Raises TimeoutExpired at until_s (CLOCK_MONOTONIC)."""
+    """Up to one piece beyond most_bytes. TimeoutExpired at until_s (CLOCK_MONOTONIC)."""
     said = bytearray()
     while len(said) <= most_bytes:
         if not select.select([stream], [], [], max(0.0, until_s - time.monotonic()))[0]:

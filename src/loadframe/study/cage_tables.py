@@ -59,7 +59,7 @@ class CageTable(ComponentCage):
 
     @property
     def components(self) -> dict[str, ComponentCage]:
-        """Besides the target, including the driver."""
+        """Without the target."""
         return {"driver": self.driver, **(self.__pydantic_extra__ or {})}
 
     @property
@@ -81,10 +81,8 @@ class ChangeCage(Table):
 
     @property
     def limits(self) -> dict[str, int]:
-        """Of a state."""
         return _given({"RLIMIT_NOFILE": self.open_files, "nice": self.nice})
 
     @property
     def bound(self) -> dict[str, str]:
-        """CPUs, by the keys of a study."""
         return _given({"cage.cpus": self.cpus, "cage.driver.cpus": self.driver.cpus})

@@ -20,7 +20,7 @@ PROFILES = ("quick", "default", "full")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """needs: in words. studies: name -> file; main: those that a run carries out; verb: how."""
+    """needs: in words. studies: by name; main: those that a run carries out; verb: how."""
 
     name: str
     title: str
@@ -43,7 +43,7 @@ class Case:
         overrides: Iterable[str] = (),
         over_fleet: bool = False,
     ) -> Study:
-        """The main one, or `which`. StudyError for unknown ones."""
+        """StudyError."""
         name = which or next(iter(self.studies))
         if (path := self.studies.get(name)) is None:
             raise StudyError(

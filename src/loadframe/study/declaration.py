@@ -246,7 +246,7 @@ class Study(Table):
 
     @property
     def target_limits(self) -> dict[str, int]:
-        """By name; of components in front of its shards with the component's name before it ("loader.cpu.max")."""
+        """Of components in front of its shards with the component's name before it ("loader.cpu.max")."""
         others = {} if self.target.shards is None else self.cage.components  # else an alternative's
         in_front = {name: cage for name, cage in others.items() if name not in ("driver", "shard")}
         limits = {
@@ -257,7 +257,7 @@ class Study(Table):
 
     @property
     def target_cpus(self) -> dict[str, str]:
-        """Of a running server; a private one is bound at its start."""
+        """A private one is bound at its start."""
         return {} if not self.target.is_running or self.cage.cpus is None else {"cage.cpus": self.cage.cpus}
 
     @property
@@ -268,14 +268,12 @@ class Study(Table):
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """Rising."""
         return self.load.resolve()
 
     def resolved(self) -> dict[str, Any]:
-        """As JSON-ready data, defaults included."""
         return self.model_dump(mode="json", by_alias=True)
 
     def as_toml(self) -> str:
-        """It reads back as this study. Times of a step only where stated: not every workload takes them."""
+        """Reads back as this study. Times of a step only where stated: not every workload takes them."""
         unstated = {"measure": set(TIMES_OF_A_STEP).difference(self.measure.stated_times)}
         return tomli_w.dumps(self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=unstated))

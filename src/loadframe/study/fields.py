@@ -102,13 +102,11 @@ Warmup = Annotated[
 
 
 class Table(BaseModel):
-    """What every table of a study has in common."""
-
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False)
 
 
 def named_once(what: str) -> AfterValidator:
-    """For tables with a `name`. what: they are, in the plural."""
+    """what: the tables are, in the plural."""
 
     def check(tables: list[Any]) -> list[Any]:
         names = [table.name for table in tables]

@@ -110,7 +110,6 @@ class Within(Table):
 
     @property
     def asks(self) -> bool:
-        """Whether anything is asked that more load could miss."""
         return self.asks_latency or self.loss_ratio is not None or self.error_ratio is not None
 
 

@@ -27,7 +27,7 @@ UNION_TAGS = {"list", "spread"}
 
 
 def load(path: Path, overrides: Iterable[str] = ()) -> Study:
-    """With `section.key=value` overrides in order. StudyError."""
+    """overrides: `section.key=value`, in order. StudyError."""
     text = read_text(path)
     return parse(text, overrides, name=str(path))
 
@@ -42,7 +42,7 @@ def load_as(declaration: type[Declared], path: Path, remedy: str) -> Declared:
 
 
 def read_text(path: Path, what: str = "study") -> str:
-    """StudyError where it is missing or not text. what: the kind of file, for messages."""
+    """StudyError. what: the kind of file, for messages."""
     try:
         data = read_up_to(path, LARGEST_BYTES)
         if len(data) > LARGEST_BYTES:
@@ -65,7 +65,7 @@ def parse(text: str, overrides: Iterable[str] = (), *, name: str = "study") -> S
 
 
 def read_tables(text: str, name: str) -> dict[str, Any]:
-    """StudyError for invalid TOML, and for what no study has."""
+    """StudyError, also for what no study has."""
     try:
         return parse_toml(text)
     except TomlError as error:
@@ -85,14 +85,14 @@ def validate(
 
 
 def merge(tables: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """With dotted keys replaced, for example {"load.levels": [1, 2]}."""
+    """changes: by dotted keys, {"load.levels": [1, 2]}."""
     for dotted, value in changes.items():
         _put(tables, dotted, value)
     return tables
 
 
 def apply_overrides(tables: dict[str, Any], overrides: Iterable[str]) -> set[str]:
-    """By `section.key=value` in order; returns the keys. UsageError for other forms."""
+    """Returns the keys. UsageError for other forms."""
     keys = set()
     for override in overrides:
         key, separator, value = map(str.strip, override.partition("="))
@@ -110,7 +110,7 @@ def apply_overrides(tables: dict[str, Any], overrides: Iterable[str]) -> set[str
 
 
 def _value(text: str) -> Any:
-    """A TOML value, else the text itself (`--set measure.window=2s` needs no quotes). TomlError."""
+    """Else the text itself (`--set measure.window=2s` needs no quotes). TomlError."""
     check_characters("", text)
     try:
         table = parse_toml(f"value = {text}")

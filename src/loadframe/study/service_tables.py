@@ -176,7 +176,6 @@ class ServiceKeys(ProcessKeys, ExposedKeys):
 
     @property
     def service_keys(self) -> tuple[str, ...]:
-        """Those that differ from their defaults."""
         fields = ServiceKeys.model_fields
         return tuple(
             fields[name].alias or name

@@ -54,7 +54,7 @@ class Whose(Enum):
 
 
 class Folder:
-    """Methods raise OSError if the system refuses, `refusal` for what Loadframe refuses."""
+    """Methods raise OSError if the system refuses, `refusal` for what Loadframe refuses. Names are below it."""
 
     def __init__(self, path: Path, whose: Whose, refusal: type[UserError] = RunError, *, what: str = "folder") -> None:
         """what: the folder, in messages."""
@@ -65,7 +65,6 @@ class Folder:
         self._descriptor = -1
 
     def open(self) -> None:
-        """Hold the folder from now on; other methods do it on first use."""
         if self._descriptor < 0:
             self._check_text()
             try:
@@ -98,7 +97,7 @@ class Folder:
         )
 
     def make(self, mode: int = FOLDER_MODE) -> None:
-        """Raises FileExistsError if it exists."""
+        """FileExistsError."""
         self._check_text()
         with closing(self._made_above()) as parent:
             os.mkdir(self.path.name, mode, dir_fd=parent)
@@ -128,7 +127,7 @@ class Folder:
         return at
 
     def make_private(self, ours: Callable[[str], bool]) -> None:
-        """Hold a folder of OURS that is closed to all others, made if missing, with those above it. One that is open to
+        """A folder of OURS that is closed to all others, made if missing, with those above it. One that is open to
         others is closed if all names in it are ours, and refused otherwise."""
         self._check_text()
         if weak_point(self.path) is None:
@@ -172,8 +171,8 @@ class Folder:
         return b"".join(pieces)
 
     def read_own(self, name: str, most: int) -> tuple[bytes, os.stat_result]:
-        """A whole file that will be rewritten (`replace` like the returned status). It must be a regular file with one
-        name, of the folder's owner, root or us, so that it cannot be another name of something else."""
+        """A whole file that will be rewritten (`replace` like the returned status): a regular file with one name, of
+        the folder's owner, root or us, so that it cannot be another name of something else."""
         with self._place(name) as (folder, leaf):
             descriptor = os.open(leaf, os.O_RDONLY | _FILE, dir_fd=folder)
             with os.fdopen(descriptor, "rb") as file:
@@ -215,7 +214,7 @@ class Folder:
         return None
 
     def any_kind(self, name: str) -> int:
-        """Open without waiting a file, pipe or device, but no link. The caller closes it."""
+        """A file, pipe or device, but no link, without waiting. The caller closes it."""
         self.open()
         return os.open(name, os.O_RDONLY | _FILE, dir_fd=self._descriptor)
 
@@ -231,7 +230,7 @@ class Folder:
         return sorted(os.listdir(self._descriptor))[-most:]  # noqa: PTH208 - by its descriptor
 
     def changed_ns(self) -> int:
-        """When a name in it was last made, renamed or removed (ns)."""
+        """When a name in it was last made, renamed or removed."""
         self.open()
         return os.fstat(self._descriptor).st_mtime_ns
 
@@ -252,7 +251,7 @@ class Folder:
 
     def _check_regular(self, name: str, status: os.stat_result) -> None:
         """It must belong to the folder's owner, unless all may read it: a stranger's folder could hold another name of
-        a file that only we may read, and only for now, so that a link count taken a moment later proves nothing."""
+        a file that only we may read, and only for now, so that a later link count proves nothing."""
         if not stat.S_ISREG(status.st_mode):
             kind = next((word for is_kind, word in KINDS.items() if is_kind(status.st_mode)), "no file")
             raise self._refusal(f"{self.path / name} is {kind}, not a regular file", remedy=NO_LINKS)
@@ -273,8 +272,8 @@ class Folder:
     def replace(
         self, name: str, data: bytes | memoryview, *, mode: int | None = None, like: os.stat_result | None = None
     ) -> None:
-        """Write a whole file at once: when this returns it is complete on the disk, or as it was before. mode: None for
-        FILE_MODE less our umask. like: copy the owner, group and mode of this status."""
+        """When this returns the file is complete on the disk, or as it was before. mode: None for FILE_MODE less our
+        umask. like: copy the owner, group and mode of this status."""
         with self._place(name) as (folder, leaf):
             part, descriptor = _new_part(folder, leaf)
             try:
@@ -303,8 +302,8 @@ class Folder:
             os.fsync(folder)
 
     def remove_torn(self, *names: str) -> None:
-        """Remove the remains of killed writers in these folders and in the folder itself: regular files of ours, named
-        as `replace` names them, that no writer holds. Ignores failures."""
+        """The remains of killed writers in these folders and in the folder itself: regular files of ours, named as
+        `replace` names them, that no writer holds. Ignores failures."""
         self.open()
         for name in names:
             with suppress(OSError, UserError), self._place(f"{name}/x") as (folder, _):
@@ -323,7 +322,7 @@ class Folder:
                 os.fsync(folder)
 
     def appending(self, name: str, mode: int = FILE_MODE) -> int:
-        """A file, made if missing, open for reading and for writing at its end; the caller closes it."""
+        """Made if missing, open for reading and for writing at its end; the caller closes it."""
         with self._place(name) as (folder, leaf):
             return self._to_write(folder, leaf, name, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode)
 
@@ -336,7 +335,7 @@ class Folder:
             os.fsync(descriptor)
 
     def new_file(self, name: str, mode: int = FILE_MODE) -> int:
-        """A file that did not exist, open for appending; the caller closes it."""
+        """Open for appending; the caller closes it. FileExistsError."""
         with self._place(name) as (folder, leaf):
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | _FILE
             descriptor = os.open(leaf, flags, mode, dir_fd=folder)
@@ -345,26 +344,26 @@ class Folder:
 
     def pipe_or_device(self, name: str) -> int | None:
         """Ours or root's, open for writing without waiting; the caller closes it. None for a pipe without a reader."""
+
+        def check(status: os.stat_result) -> None:
+            if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
+                raise self._refusal(f"{self.path / name} was replaced while it was written to", remedy="Try it again.")
+            if status.st_uid not in (0, os.geteuid()):
+                raise self._refusal(f"it is no file, and it belongs to {user(status.st_uid)}", remedy=NO_LINKS)
+            if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
+                raise self._refusal("it is no file, and it has another name elsewhere", remedy=NO_LINKS)
+
         with self._place(name) as (folder, leaf):
             try:
-                return _opened(folder, leaf, os.O_WRONLY, partial(self._check_pipe, name))
+                return _opened(folder, leaf, os.O_WRONLY, check)
             except OSError as error:
                 status = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
                 if error.errno == errno.ENXIO and stat.S_ISFIFO(status.st_mode):
                     return None
                 raise
 
-    def _check_pipe(self, name: str, status: os.stat_result) -> None:
-        if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
-            raise self._refusal(f"{self.path / name} was replaced while it was written to", remedy="Try it again.")
-        if status.st_uid not in (0, os.geteuid()):
-            raise self._refusal(f"it is no file, and it belongs to {user(status.st_uid)}", remedy=NO_LINKS)
-        if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
-            raise self._refusal("it is no file, and it has another name elsewhere", remedy=NO_LINKS)
-
     def new_locked(self, name: str) -> int:
-        """A file that did not exist, open for appending, which we hold (`hold`) before any other user may open it; the
-        caller closes it. On a file system without locks it is not held."""
+        """As new_file, and held (`hold`) before any other user may open it, except on a file system without locks."""
         descriptor = self.new_file(name, 0o600)
         with suppress(OSError):
             hold(descriptor)
@@ -380,7 +379,7 @@ class Folder:
             os.fsync(folder)
 
     def rename(self, name: str, to: str) -> None:
-        """Within the same folder, replacing what has the new name."""
+        """Replaces what has the new name."""
         with self._place(name) as (folder, leaf):
             os.rename(leaf, parts(to)[-1], src_dir_fd=folder, dst_dir_fd=folder)
 
@@ -394,7 +393,6 @@ class Folder:
 
     @contextmanager
     def changing(self, name: str) -> Iterator[int]:
-        """A descriptor of a regular file or a folder, for changing its mode and its owner (fchmod, fchown)."""
         with (
             self._place(name) as (folder, leaf),
             closing(os.open(leaf, os.O_RDONLY | _FILE, dir_fd=folder)) as descriptor,
@@ -448,8 +446,8 @@ def _opened(folder: int, leaf: str, flags: int, check: Callable[[os.stat_result]
 
 
 def hold(descriptor: int) -> None:
-    """Lock a file that is open for writing until all have closed this descriptor. Raises BlockingIOError if another
-    holds it. Readers of the file cannot lock it (fcntl(2), open file description locks; with flock(2) they could)."""
+    """Lock a file that is open for writing until all have closed this descriptor. BlockingIOError if another holds it.
+    Readers of the file cannot lock it (fcntl(2), open file description locks; with flock(2) they could)."""
     fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _whole_file(fcntl.F_WRLCK))
 
 
@@ -467,8 +465,8 @@ def _whole_file(kind: int) -> bytes:
 
 
 def regular_file(path: Path, *, links: bool = False) -> int:
-    """A regular file, open for reading; the caller closes it. A pipe in its place does not block. Raises OSError, also
-    for other than regular files and, unless links are followed, for links."""
+    """Open for reading; the caller closes it. A pipe in its place does not block. OSError, also for other than regular
+    files and, unless links are followed, for links."""
     descriptor = os.open(path, os.O_RDONLY | (_FILE & ~os.O_NOFOLLOW if links else _FILE))
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
@@ -477,7 +475,7 @@ def regular_file(path: Path, *, links: bool = False) -> int:
 
 
 def parts(name: str, refusal: type[UserError] = RunError) -> list[str]:
-    """Of a relative name that stays below its folder. Every other name is refused."""
+    """`refusal` for a name that does not stay below its folder."""
     pieces = name.split("/")
     if any(part in ("", ".", "..") or "\0" in part or len(os.fsencode(part)) > 200 for part in pieces):
         raise refusal(
@@ -488,13 +486,13 @@ def parts(name: str, refusal: type[UserError] = RunError) -> list[str]:
 
 
 def _umask() -> int:
-    """Read without setting it, which would change it for other threads."""
+    """Setting it would change it for other threads."""
     return int(process_status("self", "Umask")[0], 8)
 
 
 def _new_part(folder: int, leaf: str) -> tuple[str, int]:
-    """A new file and its descriptor, locked as long as that is open, so that whoever removes remains knows it. Only its
-    owner may open it, and so lock it, until its mode is set; one that is already locked is not waited for."""
+    """Locked as long as its descriptor is open, so that whoever removes remains knows it. Only its owner may open it,
+    and so lock it, until its mode is set; one that is already locked is not waited for."""
     while True:
         part = f".{leaf}.{os.urandom(8).hex()}.part"
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o600, dir_fd=folder)

@@ -13,7 +13,7 @@ LONGEST_STAT = 4096
 
 
 def kernel_text(path: Path) -> str:
-    """What is not UTF-8, as in names of processes, is replaced. Raises OSError."""
+    """What is not UTF-8, as in names of processes, is replaced. OSError."""
     return path.read_text(encoding="utf-8", errors="replace")
 
 
@@ -22,8 +22,8 @@ def pids(proc: Path = PROC) -> list[int]:
 
 
 def process_stat(pid: int, proc: Path = PROC) -> tuple[str, list[str]] | None:
-    """From proc_pid_stat(5): the name, which may contain blanks and brackets, and the fields from the third on. None if
-    the process has ended."""
+    """proc_pid_stat(5): the name, which may contain blanks and brackets, and the fields from the third on. None if the
+    process has ended."""
     try:
         descriptor = os.open(f"{proc}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, ProcessLookupError):
@@ -39,7 +39,7 @@ def process_stat(pid: int, proc: Path = PROC) -> tuple[str, list[str]] | None:
 
 
 def process_status(pid: int | str, *names: str, proc: Path = PROC) -> list[str]:
-    """The words of these lines of proc_pid_status(5). Raises OSError if the process has ended."""
+    """The words of these lines of proc_pid_status(5). OSError if the process has ended."""
     lines = kernel_text(proc / str(pid) / "status").splitlines()
     return [word for line in lines if line.partition(":")[0] in names for word in line.split()[1:]]
 
@@ -59,7 +59,7 @@ class Spent:
 
 
 def spent(root: Path = PROC) -> dict[tuple[int, int], Spent]:
-    """Of every visible process, by its pid and start time. Takes 20 us each."""
+    """By pid and start time. Takes 20 us for each process."""
     by_process = {}
     for pid in pids(root):
         with suppress(OSError):  # out of our sight
@@ -73,7 +73,7 @@ def spent(root: Path = PROC) -> dict[tuple[int, int], Spent]:
 def between(
     first: dict[tuple[int, int], Spent], last: dict[tuple[int, int], Spent], seconds: float, but: Collection[int]
 ) -> dict[str, float]:
-    """CPUs (s/s) by program, the busiest first. but: processes that do not count, with all their descendants."""
+    """CPUs (s/s) by program, the busiest first. but: not counted, with all their descendants."""
     parents = {pid: spent.parent for (pid, _), spent in last.items()}
     used: Counter[str] = Counter()
     for key, spent in last.items():

@@ -18,11 +18,9 @@ ACCESS_LIST, DEFAULT_LIST = "system.posix_acl_access", "system.posix_acl_default
 
 
 def weak_point(path: Path) -> str | None:
-    """Why another user could replace what is, or will be, at this path; None if no other user can.
-
-    Every folder and every link on the way must belong to us or to root. What others may write to is passed only if it
-    is sticky, so that they cannot rename what is not theirs (rename(2)). What does not exist yet will be ours. Raises
-    OSError."""
+    """None if no other user can replace what is, or will be, at this path: every folder and every link on the way must
+    belong to us or to root. What others may write to is passed only if it is sticky, so that they cannot rename what is
+    not theirs (rename(2)). What does not exist yet will be ours. OSError."""
     at, left, links = Path("/"), deque(path.absolute().parts[1:]), 0
     status = os.lstat(at)
     while left:
@@ -48,7 +46,7 @@ def weak_point(path: Path) -> str | None:
 
 
 def changeable(path: Path) -> str | None:
-    """Why another user could change or replace this file, or why that cannot be seen; None if none can."""
+    """None if no other user can change or replace this file; also a reason where that cannot be seen."""
     try:
         if (weak := weak_point(path)) is not None or not path.is_file():
             return weak
@@ -60,8 +58,8 @@ def changeable(path: Path) -> str | None:
 
 
 def others_write(status: os.stat_result, path: Path) -> bool:
-    """Whether another user may write to it. A group without other members is its owner's own (umask 002); with an
-    access list (acl(5)) the group's bits are those of everyone on it."""
+    """A group without other members is its owner's own (umask 002); with an access list (acl(5)) the group's bits are
+    those of everyone on it."""
     if status.st_mode & stat.S_IWOTH:
         return True
     if not status.st_mode & stat.S_IWGRP:
@@ -81,7 +79,7 @@ def user(uid: int) -> str:
 
 @cache
 def _unmapped(uid: int) -> bool:
-    """Whether it stands for all users without a number in the user namespace, among them perhaps the machine's root
+    """Stands for all users without a number in the user namespace, among them perhaps the machine's root
     (user_namespaces(7)). From within they cannot be distinguished."""
     overflow = int(kernel_text(Path("/proc/sys/kernel/overflowuid")))
     mapped = sum(int(line.split()[2]) for line in kernel_text(Path("/proc/self/uid_map")).splitlines())

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import walk_stack
 
+from loadframe.system.kernel import process_status
 from loadframe.system.trust import weak_point
 
 PATHS = {
@@ -24,7 +25,7 @@ HERE = Path(__file__)
 
 @dataclass
 class Audit:
-    """Of the calls by a path below a folder. faults: those by root of which another user may change a part."""
+    """Of calls by a path below a folder. faults: those by root of which another user may change a part."""
 
     folder: Path
     looked_at: int = 0
@@ -35,17 +36,15 @@ class Audit:
             return
         for at in PATHS[event]:
             name = arguments[at]
-            if isinstance(name, str | bytes | os.PathLike):
-                path = Path(os.fsdecode(name))
-                if path.is_absolute() and path.is_relative_to(self.folder):
-                    self._judge(event, path)
-
-    def _judge(self, event: str, path: Path) -> None:
-        self.looked_at += 1
-        if _as_root() and (why := weak_point(path.parent / "x")) is not None:
-            files = ((Path(frame.f_code.co_filename), frame.f_code.co_name) for frame, _ in walk_stack(None))
-            place = next(f"{file.name}:{name}" for file, name in files if "loadframe" in str(file) and file != HERE)
-            self.faults.append(f"{event} {path.relative_to(self.folder)} by {place}: {why}")
+            path = Path(os.fsdecode(name)) if isinstance(name, str | bytes | os.PathLike) else Path()
+            if not (path.is_absolute() and path.is_relative_to(self.folder)):
+                continue
+            self.looked_at += 1
+            root = process_status("thread-self", "Uid")[3] == "0"  # of this thread, for files
+            if root and (why := weak_point(path.parent / "x")) is not None:
+                files = ((Path(frame.f_code.co_filename), frame.f_code.co_name) for frame, _ in walk_stack(None))
+                place = next(f"{file.name}:{name}" for file, name in files if "loadframe" in str(file) and file != HERE)
+                self.faults.append(f"{event} {path.relative_to(self.folder)} by {place}: {why}")
 
 
 _audits: list[Audit] = []
@@ -54,7 +53,7 @@ _added: list[bool] = []
 
 @contextmanager
 def audited(folder: Path) -> Iterator[Audit]:
-    """What is done by a path below this folder within. The hook of the interpreter stays until the process ends."""
+    """The hook of the interpreter stays until the process ends."""
     if not _added:
         sys.addaudithook(_look)
         _added.append(True)
@@ -74,9 +73,3 @@ def _look(event: str, arguments: tuple[object, ...]) -> None:
         audit.look(event, arguments)
     finally:
         _audits.append(audit)
-
-
-def _as_root() -> bool:
-    """Whether files are opened with root's rights by this thread (proc_pid_status(5), Uid)."""
-    lines = Path("/proc/thread-self/status").read_text().splitlines()
-    return next(int(line.split()[4]) for line in lines if line.startswith("Uid:")) == 0

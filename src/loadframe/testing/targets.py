@@ -46,11 +46,9 @@ SHARDS = 2
 
 @dataclass(frozen=True)
 class Example:
-    """States of one kind: one to start with, one that differs in what can change while it runs, one in what cannot.
-
-    misspelt: a name that no setting has, and the one that is meant. wrong: a value that its setting does not take.
-    impossible: each value is one that its setting takes; the server would not start with them. None of a target without
-    one."""
+    """One state to start with, one that differs in what can change while it runs, one in what cannot. misspelt: a name
+    that no setting has, and the one that is meant. wrong: a value that its setting does not take. impossible: each
+    value is one that its setting takes; the server would not start with them."""
 
     start: State
     dynamic: State
@@ -89,9 +87,6 @@ class File:
         return Path(endpoint.options["files"]) / "jobs"
 
 
-# --- fixtures ---
-
-
 @pytest.fixture(scope="module")
 def kind(form: str) -> str:
     return form.removeprefix("sharded ")
@@ -109,7 +104,6 @@ def data() -> Data:
 
 @pytest.fixture(scope="module")
 def components(form: str, kind: str) -> tuple[str, ...]:
-    """What the target is made of."""
     return registry.components(kind, SHARDS if form != kind else None)
 
 
@@ -144,21 +138,21 @@ def target(make: Callable[[Lease], Target], create: Callable[[Target], None], le
 
 @pytest.fixture(scope="module")
 def unstarted(make: Callable[[Lease], Target], create: Callable[[Target], None]) -> Iterator[Target]:
-    """The same for all tests of a form that leave it so."""
+    """For all tests of a form that leave it so."""
     with leased("tests without a start") as lease:
         yield from _created(make, create, lease)
 
 
 @pytest.fixture(scope="module")
 def shared(make: Callable[[Lease], Target], create: Callable[[Target], None]) -> Iterator[Target]:
-    """The same for all tests of a form that do with it what its users do; created, and started by the first of them."""
+    """For all tests of a form that do with it what its users do; started by the first of them."""
     with leased("tests of a target") as lease:
         yield from _created(make, create, lease)
 
 
 @pytest.fixture
 def running(shared: Target, example: Example, data: Data) -> Target:
-    """In its first state, with nothing stored, whatever the test before has done or failed to do."""
+    """In its first state, with nothing stored, whatever the test before has done."""
     if shared.healthy():
         shared.apply(TargetState(example.start))
     else:
@@ -173,9 +167,6 @@ def closed_umask() -> Iterator[None]:
     before = os.umask(0o077)
     yield
     os.umask(before)
-
-
-# --- tests ---
 
 
 def test_a_kind_registers_what_its_target_is(row: KindOfTarget, make: Callable[[Lease], Target], lease: Lease) -> None:
@@ -397,5 +388,5 @@ def test_it_starts_whatever_the_umask(closed_umask: None, target: Target) -> Non
 
 
 def _first_pids(target: Target, row: KindOfTarget) -> dict[str, int]:
-    """The process that a piece's others come from, of every piece that has data."""
+    """Of every piece that has data: the process that its others come from."""
     return {name: pids[0] for name, pids in target.processes().items() if pids and name not in row.before}

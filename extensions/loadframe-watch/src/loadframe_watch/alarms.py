@@ -1,5 +1,4 @@
-"""Give an alarm on the terminal, to a webhook, to a command, with advice; what is slow or fails blocks nothing.
-Light imports only."""
+"""Give an alarm on the terminal, to a webhook, to a command, with advice; what is slow or fails blocks nothing."""
 
 import os
 import re
@@ -32,7 +31,7 @@ NOT_PLAIN = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\u
 
 
 def say(text: str) -> None:
-    """Write a line to stderr; one that is not taken at once is lost: a stopped terminal blocks nothing."""
+    """On stderr; a line that is not taken at once is lost: a stopped terminal blocks nothing."""
     plain = NOT_PLAIN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
     try:
         if select.select([], [2], [], 0)[1]:
@@ -50,7 +49,6 @@ class Alarms:
         self._ending = threading.Event()
 
     def give(self, alarm: WatchAlarm, record: Mapping[str, Any]) -> None:
-        """Give one alarm. record: as in the day file."""
         say(in_words(alarm))
         if self._plan.webhook:
             self._begin(lambda: self._post(record), self._again_s)
@@ -58,7 +56,7 @@ class Alarms:
             self._begin(lambda: self._hand_over(command, write_json(record).encode() + b"\n", "the command"))
 
     def wait(self) -> None:
-        """At the end of a watch: wait for all alarms given, without further pauses."""
+        """For all alarms given, without further pauses."""
         self._ending.set()
         for thread in self._threads:
             thread.join(WITHIN_S)
@@ -116,7 +114,7 @@ class Alarms:
 
 
 def filled(text: str) -> str:
-    """The text with the values of {ENV:NAME}. UserError for a variable that is not set."""
+    """With the values of {ENV:NAME}. UserError for a variable that is not set."""
 
     def value(match: re.Match[str]) -> str:
         if match[1] not in os.environ:
@@ -127,7 +125,6 @@ def filled(text: str) -> str:
 
 
 def in_words(alarm: WatchAlarm) -> str:
-    """An alarm in one line: what, when, why, what to try."""
     parts = [f"ALARM {alarm.alarm}: {alarm.title}."]
     if alarm.ends_s is not None and alarm.ends_s.get("value") is not None:
         value, low, high = (alarm.ends_s.get(name) for name in ("value", "low", "high"))
@@ -145,7 +142,7 @@ def _moment(at_s: float | None) -> str:
 
 
 def printed(text: str) -> int:
-    """Print a line on stdout; 1 where that fails, else 0."""
+    """1 where that fails, else 0."""
     try:
         print(text, flush=True)
     except (OSError, ValueError) as error:
@@ -188,7 +185,7 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
         "Raise LimitNOFILE of the unit (or ulimit -n) and start the service again.",
     ),
 }  # fmt: skip
-"""Advice by the id of a limit, or by the kind of an alarm with its subject."""
+"""By the id of a limit, or the kind of an alarm with its subject."""
 OTHERWISE = (
     "`loadframe limits` shows all limits and what asks for this one.",
     "`loadframe investigate` on a copy of the service proves which change moves it.",
@@ -203,8 +200,8 @@ def alarm_of(
     at_load: Mapping[str, float] | None = None,
     ends_s: Mapping[str, float | None] | None = None,
 ) -> WatchAlarm:
-    """An alarm as WatchAlarm has it, with advice, general where nothing is known of this limit. evidence: sentence,
-    metric and value of each."""
+    """As WatchAlarm, with advice, general where nothing is known of this limit. evidence: sentence, metric and value of
+    each."""
     sentences = tuple({"text": text, "metric": metric, "value": value} for text, metric, value in evidence)
     advice = next((ADVICE[name] for name in (f"{alarm}.{about}", alarm, about) if name in ADVICE), OTHERWISE)
     return WatchAlarm(alarm, about, title, sentences, advice, at_load, ends_s)

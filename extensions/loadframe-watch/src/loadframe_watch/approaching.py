@@ -1,6 +1,5 @@
-"""Whether the load is approaching a limit and when it gets there; and what recurs at the same time of day: the rules
-and their false alarms are in docs/watching.md. Only the standard library: the lasting process of a watch imports it.
-What lasts for over half a day does not recur."""
+"""Whether the load is approaching a limit and when it gets there; and what recurs at the same time of day, for up to
+half a day: the rules and their false alarms are in docs/watching.md."""
 
 import math
 from bisect import bisect_left, bisect_right
@@ -19,15 +18,13 @@ HORIZON_S = 7 * DAY_S
 HALF = 0.5
 """Share of the limit's load below which nothing is reported; and of the time of the rise in which it must be met."""
 QUARTER, QUICK_S = 0.25, 4 * 3600.0
-"""Share of the time of the rise on the first day, for a rise that took longer than QUICK_S."""
+"""The same on the first day, for a rise that took longer than QUICK_S."""
 WHOLE, HOUR_S = 1.0, 3600.0
-"""Share of the time of a rise within HOUR_S: no morning is as steep, and after half of that time again it is nearly
-over."""
+"""The same for a rise within HOUR_S: no morning is as steep, and after half of that time again it is nearly over."""
 ABOVE = 1.1
 """Within a day the load must exceed the highest of the days before by this factor, as only its pace indicates more.
 Over days the test of the rise decides: a peak that grows by 4 % a day is never 1.1 times the last."""
 LATEST = 3
-"""The latest pace is that of the last third of the rise."""
 PARTIAL_S = 4 * 3600.0
 """A first day that lacks more than this may be without its highest hours: it counts together with the second."""
 SMOOTHED, FEWEST_RISING = 3, 6
@@ -44,7 +41,7 @@ after more than a week, as loads rise from each weekend on."""
 
 @dataclass(frozen=True, slots=True)
 class Approach:
-    """ends: seconds until the load reaches the limit. words: the reason."""
+    """ends: seconds until the load reaches the limit."""
 
     ends: LoadInterval
     words: str
@@ -52,8 +49,7 @@ class Approach:
 
 @dataclass(slots=True)
 class Days:
-    """The load of the last days. maxima: one per day, the day in progress last. ValueError where these do not fit
-    together."""
+    """Of the load. maxima: one per day, the day in progress last. ValueError where these do not fit together."""
 
     maxima: list[float] = field(default_factory=list)
     day: int | None = None
@@ -67,7 +63,7 @@ class Days:
             raise ValueError("its days do not fit together")
 
     def take(self, at_s: float, load: float) -> None:
-        """Add a row. at_s: ascending seconds; days count from zero."""
+        """at_s: ascending seconds; days count from zero."""
         if self.today and at_s <= self.today[-1][0]:  # the clock was set back: the stored rows are invalid
             self.today.clear()
         self.recent = [*self.recent[1 - SMOOTHED :], load]
@@ -88,7 +84,7 @@ class Days:
             self.today.pop(0)
 
     def approach(self, limit: float, low: float, high: float) -> Approach | None:
-        """Approach to a limit that is reached at this load (with its interval); None where there is none."""
+        """limit: the load at which it is reached, with its interval."""
         if not self.today or not self.maxima:
             return None
         now = self.today[-1][1]
@@ -145,7 +141,7 @@ class Days:
 
 
 def check_rising(values: Sequence[float]) -> None:
-    """ValueError unless each value is above the one before."""
+    """ValueError."""
     if any(second <= first for first, second in pairwise(values)):
         raise ValueError("they do not rise")
 
@@ -156,7 +152,6 @@ def _scatter(values: Sequence[float]) -> float:
 
 
 def span(seconds: float) -> str:
-    """A time in hours or minutes, in words."""
     return f"{seconds / 3600:.1f} hours" if seconds >= 5400 else counted(round(seconds / 60), "minute")
 
 
@@ -185,7 +180,7 @@ class Rhythm:
             raise ValueError("its parts do not fit together")
 
     def add(self, t_s: float, load: float | None, value: float) -> None:
-        """Add a row. A time not after the last one shows a clock set back: rows from there on are dropped."""
+        """A time not after the last one shows a clock set back: rows from there on are dropped."""
         if self.times_s and t_s <= self.times_s[-1]:
             self._forget(slice(bisect_left(self.times_s, t_s), None))
         self.times_s.append(t_s)
@@ -200,8 +195,8 @@ class Rhythm:
     def recurs(
         self, since_s: float, now_s: float, rows: int, deviation: float, off: Callable[[float | None, float], float]
     ) -> bool:
-        """Whether the deviation since `since_s` also occurred a day or a week ago. rows: number of rows of which
-        `deviation` is the median; off: how far a value at a load is from the expected one."""
+        """Whether the deviation since `since_s` also occurred a day or a week ago. rows: of which `deviation` is the
+        median; off: how far a value at a load is from the expected one."""
         if now_s - since_s > LONGEST_S or rows < FEWEST or deviation == 0:
             return False
         for period_s in (DAY_S, WEEK_S):
@@ -217,6 +212,6 @@ class Rhythm:
     def _shares(
         self, from_s: float, to_s: float, deviation: float, off: Callable[[float | None, float], float]
     ) -> list[float]:
-        """The deviations of the rows in a time span, as shares of the present one."""
+        """Of the present deviation."""
         low, high = bisect_left(self.times_s, from_s), bisect_right(self.times_s, to_s)
         return [off(self.loads[at], self.values[at]) / deviation for at in range(low, high)]

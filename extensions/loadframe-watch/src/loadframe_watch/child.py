@@ -31,7 +31,6 @@ ROW_S, FINE_ROW_S, FEW_ROWS = 60.0, 10.0, 120
 
 
 def fit(folder: Path, *, every_s: float = ROW_S, since_s: float | None = None) -> dict[str, Any]:
-    """The model of a folder, from its rows of every_s, or from finer ones where these are few."""
     table = observed(folder, every_s=every_s, since_s=since_s)
     if len(table.time_s) >= FEW_ROWS or every_s <= FINE_ROW_S:
         return fitted(table)
@@ -39,8 +38,8 @@ def fit(folder: Path, *, every_s: float = ROW_S, since_s: float | None = None) -
 
 
 def fitted(table: Observed, *, fine: bool = False) -> dict[str, Any]:
-    """Limits by load, the bend of the response, the highest load. fine: neighbouring rows may be correlated. A use that
-    follows the hour rather than the load gets no load; hours in which something else fills it each day are left out."""
+    """fine: neighbouring rows may be correlated. A use that follows the hour rather than the load gets no load; hours
+    in which something else fills it each day are left out."""
     from loadframe_watch.observed.by_the_hour import driver
     from loadframe_watch.saturation_of_rows import bend, of_rows
 
@@ -62,7 +61,7 @@ def fitted(table: Observed, *, fine: bool = False) -> dict[str, Any]:
 
 
 def _by_load(table: Observed, shares: Sequence[float | None]) -> Sequence[float | None]:
-    """A use without what a nightly backup takes."""
+    """Without what a nightly backup takes."""
     import numpy as np
 
     from loadframe_watch.observed.by_the_hour import by_the_clock
@@ -104,8 +103,8 @@ def compact(file: Path) -> None:
 
 
 def post(order: dict[str, Any]) -> None:
-    """Send an alarm to the address that was checked, without redirects or proxy. StudyError where it is not allowed,
-    UserError where it is not taken."""
+    """To the address that was checked, without redirects or proxy. StudyError where it is not allowed, UserError where
+    it is not taken."""
     import http.client
     import socket
     import ssl
@@ -164,7 +163,6 @@ def check_webhook(url: str, owner: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code 0, or 1 with the reason on stderr."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     task, *rest = arguments
     try:

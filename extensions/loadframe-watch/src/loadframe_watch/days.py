@@ -1,7 +1,6 @@
 """The one reader of the day files of a watch folder (docs/watching.md, loadframe.watch/1), and a table of what was
 observed. A killed watcher leaves a last line without its end, which is left out. A folder may be a stranger's: the cost
-of reading it is bounded by its bytes on the disk. Light: the lasting process of a watch reads its own last lines with
-this module; zstandard is imported only for a compacted day."""
+of reading it is bounded by its bytes on the disk. Light: zstandard is imported only for a compacted day."""
 
 import io
 import math
@@ -36,8 +35,8 @@ PIECE_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class WatchLine:
-    """One line. n: rises by one from line to line of a folder, over restarts too. kind: docs/watching.md; at_s: wall
-    clock, seconds since 1970; up_s: CLOCK_BOOTTIME; data: the other fields."""
+    """n: rises by one from line to line of a folder, over restarts too. kind: docs/watching.md; at_s: wall clock,
+    seconds since 1970; up_s: CLOCK_BOOTTIME; data: the other fields."""
 
     n: int
     kind: str
@@ -48,7 +47,7 @@ class WatchLine:
 
 @dataclass(frozen=True, slots=True)
 class WatchDay:
-    """The files of one day in UTC, the compacted one first; after a clock that was set back there may be both."""
+    """Of one day in UTC, the compacted file first; after a clock that was set back there may be both."""
 
     day: str
     files: tuple[Path, ...]
@@ -57,8 +56,8 @@ class WatchDay:
 
 @dataclass(slots=True)
 class Observed:
-    """What was observed, a row for each interval with data: all columns have one entry per row, None if missing.
-    response_s: of units of work that did not fail. use: id of a limit -> share of its ceiling."""
+    """A row for each interval with data: all columns have one entry per row, None if missing. response_s: of units of
+    work that did not fail. use: by id of a limit, share of its ceiling."""
 
     time_s: list[float] = field(default_factory=list)
     load: list[float | None] = field(default_factory=list)
@@ -67,7 +66,6 @@ class Observed:
     use: dict[str, list[float | None]] = field(default_factory=dict)
 
     def add(self, row: "Row | None") -> None:
-        """Append the means of an interval, if there are any."""
         if row is None or not row.means:
             return
         for name in (name[4:] for name in row.means if name.startswith("use.")):
@@ -82,7 +80,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The means of one interval, as far as known, and its middle."""
+    """Means of one interval, as far as known, and its middle."""
 
     t_s: float
     means: Mapping[str, float]
@@ -97,7 +95,7 @@ class Gathering:
         self._sums: dict[str, tuple[float, int]] = {}
 
     def take(self, t_s: float, known: Mapping[str, float | None]) -> Row | None:
-        """Take the next sample; returns the row that it ends, without means where nothing was known in its interval."""
+        """Returns the row that this sample ends, without means where nothing was known in its interval."""
         slot, ended = t_s // self.row_s, None
         if slot != self._slot:
             ended = self.row()
@@ -109,27 +107,25 @@ class Gathering:
         return ended
 
     def row(self) -> Row | None:
-        """The row in progress; None before the first sample."""
+        """None before the first sample."""
         means = {name: total / count for name, (total, count) in self._sums.items()}
         return None if self._slot is None else Row((self._slot + 0.5) * self.row_s, means)
 
     def clear(self) -> None:
-        """Drop the row in progress."""
         self._slot, self._sums = None, {}
 
 
 class Budget:
-    """The remaining cost allowed for reading one folder; it grows with what is read from the disk."""
+    """The cost left for reading one folder; it grows with what is read from the disk."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._left = folder, float(FREE)
 
     def read_from_disk(self, size: int) -> None:
-        """That number of bytes of the folder is read next."""
         self._left += PER_BYTE * size
 
     def take(self, text: bytes) -> None:
-        """Charge this text. Raises RecordingError if it is more than such a folder may have."""
+        """RecordingError if it is more than such a folder may have."""
         self._left -= len(text) + PER_LINE + PER_VALUE * text.count(b",")
         if self._left < 0:
             raise RecordingError(
@@ -139,12 +135,11 @@ class Budget:
 
 
 def opened(folder: Path) -> Folder:
-    """A watch folder that the user named."""
     return Folder(folder, Whose.NAMED, RecordingError, what="watch folder")
 
 
 def days(folder: Path) -> tuple[WatchDay, ...]:
-    """The days of a watch folder in time order. Raises RecordingError if it cannot be read, or holds no day."""
+    """In time order. RecordingError if it cannot be read, or holds no day."""
     return _days(opened(folder))
 
 
@@ -161,7 +156,7 @@ def _days(files: Folder) -> tuple[WatchDay, ...]:
 
 
 def by_day(names: Iterable[str]) -> dict[str, list[str]]:
-    """The day files among these names, by their days in time order, the compacted file of a day first."""
+    """In time order, the compacted file of a day first."""
     of_days: dict[str, list[str]] = {}
     for name in sorted(filter(DAY.fullmatch, names), key=lambda name: (name[:10], name.endswith(TODAY))):
         of_days.setdefault(name[:10], []).append(name)
@@ -169,9 +164,9 @@ def by_day(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def lines(folder: Path, *, kinds: Collection[str] = (), since_s: float | None = None) -> Iterator[WatchLine]:
-    """The lines of all days, in the order in which they were written on each day. kinds: only these; empty: all.
-    since_s: earlier days and lines (wall clock) are skipped. Raises RecordingError for any other folder, a file that
-    cannot be read, one of another schema, and for more than a Budget has."""
+    """Of all days, in the order in which they were written on each day. kinds: empty: all. since_s: wall clock; earlier
+    days and lines are skipped. RecordingError for any other folder, a file that cannot be read, one of another schema,
+    and for more than a Budget has."""
     files, budget = opened(folder), Budget(folder)
     for day in _days(files):
         if since_s is not None and _end_of(day.day) < since_s:
@@ -195,7 +190,7 @@ def lines(folder: Path, *, kinds: Collection[str] = (), since_s: float | None = 
 
 class DayText:
     """The lines of one file, with their ends; of one longer than LONGEST_LINE, pieces. at: how many of its decompressed
-    bytes were passed; those before `start` are skipped. Raises RecordingError."""
+    bytes were passed; those before `start` are skipped. RecordingError."""
 
     def __init__(self, files: Folder, name: str, budget: Budget, start: int = 0) -> None:
         self._files, self._name, self._budget, self._start = files, name, budget, start
@@ -234,7 +229,7 @@ class DayText:
 
 
 def parse_line(text: bytes) -> WatchLine | None:
-    """None for a line that is torn, or not of a watch. Raises RecordingError for a later version."""
+    """None for a line that is torn, or not of a watch. RecordingError for a later version."""
     if not text.endswith(b"\n"):
         return None
     try:
@@ -255,7 +250,7 @@ def parse_line(text: bytes) -> WatchLine | None:
 
 
 def observed(folder: Path, *, every_s: float = 60.0, since_s: float | None = None) -> Observed:
-    """Loads, throughput, response and the use of limits, averaged over intervals of every_s. Raises RecordingError."""
+    """Averaged over intervals of every_s. RecordingError."""
     table, gathering = Observed(), Gathering(every_s)
     for line in lines(folder, kinds=("sample", "unit"), since_s=since_s):
         table.add(gathering.take(line.at_s, numbers_of(line.data)))
@@ -264,7 +259,7 @@ def observed(folder: Path, *, every_s: float = 60.0, since_s: float | None = Non
 
 
 def numbers_of(data: Mapping[str, Any]) -> dict[str, float]:
-    """The load, throughput, response_s and use.LIMIT of a sample or a unit of work, as far as they are numbers."""
+    """Load, throughput, response_s and use.LIMIT of a sample or a unit of work, as far as they are numbers."""
     response_s = None if data.get("error") else data.get("response_s")  # the time to a refusal is none
     own = {"load": data.get("load"), "throughput": data.get("throughput"), "response_s": response_s}
     numbers = {**own, **{f"use.{name}": share for name, share in table_in(data.get("use")).items()}}
@@ -272,12 +267,10 @@ def numbers_of(data: Mapping[str, Any]) -> dict[str, float]:
 
 
 def table_in(value: object) -> Mapping[Any, Any]:
-    """A value of a line as a table; empty for anything else."""
     return value if isinstance(value, Mapping) else {}
 
 
 def tables_in(value: object) -> list[Mapping[Any, Any]]:
-    """The tables in a list; none for anything else."""
     return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []
 
 

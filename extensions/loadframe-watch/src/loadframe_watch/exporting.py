@@ -1,4 +1,4 @@
-"""Export a watch in the formats of other tools: one row of WATCH_FORMATS each. The folder of a watch is only read."""
+"""Export a watch in the formats of other tools. Its folder is only read."""
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +26,7 @@ SAMPLE: Mapping[str, Any] = {
     **dict.fromkeys(("at_s", "up_s", "load", "throughput", "response_s", "late_s"), polars.Float64),
     "error": polars.String,
 }
-"""Columns of samples and units of work; one for each use.LIMIT and one for each metric follow."""
+"""One column for each use.LIMIT and one for each metric follow."""
 ALARM: Mapping[str, Any] = {
     "n": polars.Int64,
     "at_s": polars.Float64,
@@ -41,18 +41,14 @@ GAP: Mapping[str, Any] = {
 
 
 def is_watch_folder(path: Path) -> bool:
-    """Whether a folder holds the days of a watch, and no run."""
     try:
         return not (path / "run.json").exists() and any(DAY.fullmatch(entry.name) for entry in path.iterdir())
     except OSError:  # opening it as a run reports the error
         return False
 
 
-# --- the formats ---
-
-
 def _samples(folder: Path) -> Iterator[polars.DataFrame]:
-    """The samples in columns of eight bytes a cell: a year as rows of Python objects would not fit into memory."""
+    """In columns of eight bytes a cell: a year as rows of Python objects would not fit into memory."""
     texts: dict[str, list[Any]] = {name: [] for name, kind in SAMPLE.items() if kind != polars.Float64}
     measured = {name: array("d") for name, kind in SAMPLE.items() if kind == polars.Float64}
     most = CELLS + CELLS_PER_BYTE * sum(day.bytes_on_disk for day in days(folder))
@@ -106,8 +102,7 @@ def _alarm(data: Mapping[str, Any]) -> dict[str, Any]:
 def _table_of(
     kind: str, columns: Mapping[str, Any], more: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
 ) -> Callable[[Path], Iterator[polars.DataFrame]]:
-    """A table of the lines of a kind, with more cells from their fields; what is no value of its column's type is left
-    out."""
+    """more: cells from the fields of a line; what is no value of its column's type is left out."""
     read: dict[Any, Callable[[Any], Any]] = {polars.Float64: _number, polars.String: _text, polars.Int64: int}
 
     def tables(folder: Path) -> Iterator[polars.DataFrame]:
@@ -146,5 +141,4 @@ WATCH_FORMATS: tuple[ExportFormat[Path], ...] = (
     *both("alarms", "every alarm with its evidence", _table_of("alarm", ALARM, _alarm)),
     *both("gaps", "every gap with its reason", _table_of("gap", GAP)),
 )
-"""The formats of `loadframe export` for a watch."""
 OF_WATCHES = OfFolders(is_watch_folder, WATCH_FORMATS, " of a watch")

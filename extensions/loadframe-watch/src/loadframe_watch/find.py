@@ -1,5 +1,5 @@
 """Find the service again, by its pid, port, control group or command line: another user's process in its place is not
-it. All processes are walked only where nothing else finds it. Light imports only."""
+it. All processes are walked only where nothing else finds it."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,15 +19,14 @@ from loadframe.system.trust import user
 
 MOST_PIDS = 256
 MOST_THREADS = 64
-"""Threads of a service whose children are looked up thread by thread; with more, a walk over all processes costs
-less."""
+"""With more, a walk over all processes costs less than looking up the children thread by thread."""
 CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children")
-"""The kernel's list of the children of each thread (CONFIG_PROC_CHILDREN, proc(5))."""
+"""Not on every kernel (CONFIG_PROC_CHILDREN, proc(5))."""
 
 
 class Finder:
-    """find: of a WatchPlan. by_thread: whether the kernel lists the children of each thread. words: what stands in the
-    service's place and is not it, or that it runs another program now; else ""."""
+    """find: of a WatchPlan. words: what stands in the service's place and is not it, or that it runs another program
+    now; else ""."""
 
     def __init__(self, find: Mapping[str, Any], *, by_thread: bool | None = None) -> None:
         self._find = find
@@ -37,7 +36,7 @@ class Finder:
         self._family: tuple[int, ...] = ()
 
     def pids(self, reported_pid: int | None = None) -> tuple[int, ...]:
-        """The service's processes, the main one first; empty while it is not running. reported_pid: its known pid."""
+        """The main one first; empty while it is not running. reported_pid: as its server reported it."""
         self.words = ""
         first = self._first(reported_pid)
         if first is None:
@@ -54,8 +53,8 @@ class Finder:
         return self._family
 
     def _of_threads(self, first: int) -> tuple[int, ...] | None:
-        """The family of a process, at a cost that does not grow with the machine; None for too many threads. One that
-        ends while a list is read may hide another (proc(5)), so the last known ones are checked by their parent."""
+        """At a cost that does not grow with the machine; None for too many threads. One that ends while a list is read
+        may hide another (proc(5)), so the last known ones are checked by their parent."""
         family, threads = [first], 0
         for pid in family:  # grows in the loop
             try:
@@ -105,7 +104,6 @@ class Finder:
         return not self.words and identity.identify(pid) is not None
 
     def _by_command(self) -> int | None:
-        """The oldest process of the same user with the same command line."""
         wanted = self._find.get("command_line")
         if not wanted or not self._uids:
             return None
@@ -117,7 +115,6 @@ class Finder:
 
 
 def how_to_find(pid: int, ports: Sequence[int] = ()) -> dict[str, Any]:
-    """A plan's `find` for a process named by its pid, to find it again after a restart."""
     process = identity.identify(pid)
     line = identity.command_of(pid)
     return {
@@ -130,12 +127,11 @@ def how_to_find(pid: int, ports: Sequence[int] = ()) -> dict[str, Any]:
 
 
 def whose(pid: int) -> dict[str, Any]:
-    """Part of a plan's `find`: the service's user and program."""
     return {"uids": uids_of(pid), "program": program_of(pid)}
 
 
 def uids_of(pid: int) -> tuple[int, ...]:
-    """The real, effective and saved user of a process (proc_pid_status(5)); empty where it has ended."""
+    """Real, effective and saved (proc_pid_status(5)); empty where it has ended."""
     try:
         return tuple(map(int, process_status(pid, "Uid")[:3]))
     except OSError:
@@ -143,7 +139,7 @@ def uids_of(pid: int) -> tuple[int, ...]:
 
 
 def program_of(pid: int) -> str:
-    """The file of its program; "" where that is not readable or not printable."""
+    """ "" where that is not readable or not printable."""
     try:
         path = os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")  # noqa: PTH115 - any bytes
     except OSError:
@@ -165,7 +161,7 @@ class Ports:
         self._asking = Asking()
 
     def taken(self, port: int) -> str:
-        """A sentence that another user has taken the port; else ""."""
+        """By another user, in a sentence; else ""."""
         allowed = frozenset(self.uids).union(self._port_users.get(str(port), ()))
         others = listening_users(port, self._asking) - allowed - {0} if allowed else frozenset()
         if not others:

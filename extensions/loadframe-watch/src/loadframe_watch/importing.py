@@ -1,4 +1,4 @@
-"""Begin a watch from what other monitoring has recorded, so that the first answer comes from last month's data."""
+"""Begin a watch from what other monitoring has recorded."""
 
 import re
 import tempfile
@@ -41,11 +41,11 @@ WORDS = (
     (re.compile(r"--use\b(?= \S+=)"), "--as"),
     (re.compile(r"--use\b"), "--as LIMIT=SERIES"),
 )
-"""Replacements of the options of `curve` in its readers' messages by those of a watch."""
+"""In messages of the readers of `curve`, its options become those of a watch."""
 
 
 class _Times(Clocks):
-    """The clocks of a watch at the time of a row; imported rows have no boot time."""
+    """Of a row; imported rows have no boot time."""
 
     def __init__(self, at_s: float) -> None:
         self.at_s = at_s
@@ -60,7 +60,7 @@ class _Times(Clocks):
 
 
 def mapping_of(terms: Sequence[str], counters: Sequence[str]) -> ObservedMapping:
-    """The mapping in terms `NAME=SERIES`: NAME is load, throughput, response or a limit. UsageError."""
+    """terms: `NAME=SERIES`; NAME is load, throughput, response or a limit. UsageError."""
     series = named_series("--as", terms, "Write --as load=SERIES, --as response=SERIES, or --as LIMIT=SERIES.")
     load, throughput, response = (series.pop(name, None) for name in ROLES)
     return ObservedMapping(load=load, throughput=throughput, response=response, use=series, counters=tuple(counters))
@@ -170,8 +170,8 @@ def _answer(rows: Observed, plan: WatchPlan, model: Mapping[str, Any], titles: M
 
 
 def _beyond_the_load(rows: Observed, loaded: set[str]) -> Iterator[str]:
-    """Since when a use has been different at equal load (rows from before and after it were learned from alike); uses
-    that follow the hour of the day, and those that may follow either. loaded: those that have a load."""
+    """Since when a use has been different at equal load; uses that follow the hour of the day, and those that may
+    follow either. loaded: those that have a load."""
     at = np.array(rows.time_s), np.array(rows.load)
     uses = {f"the use of {name}": np.array(shares) for name, shares in rows.use.items()}
     for regime in (*regimes.changes(*at, uses), *regimes.recent(*at, uses)):
@@ -184,7 +184,6 @@ def _beyond_the_load(rows: Observed, loaded: set[str]) -> Iterator[str]:
 
 
 def _apart(rows: Observed) -> list[str]:
-    """What a limit's use alone does not show: times near its end that the load does not explain, and missing rows."""
     at, uses = (np.array(rows.time_s), np.array(rows.load)), {name: np.array(use) for name, use in rows.use.items()}
     response = None if rows.response_s is None else np.array(rows.response_s)
     return [
@@ -204,7 +203,7 @@ def _head(rows: Observed, plan: WatchPlan) -> dict[str, Any]:
 
 
 def _line(rows: Observed, at: int) -> dict[str, Any]:
-    """A line `sample`. The response is not that of a unit of work, hence its different name."""
+    """The response is not that of a unit of work, hence its different name."""
     columns = {"load": rows.load, "throughput": rows.throughput, "observed_response_s": rows.response_s}
     known = {name: values[at] for name, values in columns.items() if values is not None and isfinite(values[at])}
     use = {name: shares[at] for name, shares in rows.use.items() if isfinite(shares[at])}

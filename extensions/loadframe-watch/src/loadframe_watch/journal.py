@@ -1,5 +1,5 @@
 """Write the day files of a watch (docs/watching.md), line by line: a kill loses at most one. One watcher per folder, by
-a lock. Also gaps in the recording, from three clocks. Light imports only."""
+a lock. Also gaps in the recording, from three clocks."""
 
 import errno
 import fcntl
@@ -32,7 +32,7 @@ NONE: Numbers = {}
 
 
 class Clocks:
-    """The clocks of this machine; tests and simulated days have their own."""
+    """Tests and simulated days have their own."""
 
     def wall(self) -> float:
         """Seconds since 1970; may be set back or forth."""
@@ -48,7 +48,7 @@ class Clocks:
 
 
 class Journal:
-    """The folder, open for writing. RunError where another watcher has it, MachineError where it cannot be written."""
+    """Open for writing. RunError where another watcher has it, MachineError where it cannot be written."""
 
     def __init__(self, folder: Path, clocks: Clocks) -> None:
         self.folder, self._clocks = folder, clocks
@@ -61,7 +61,9 @@ class Journal:
         self._synced_s = clocks.monotonic()
         self.files = Folder(folder, Whose.OURS, what="watch folder")
         try:
-            self.files.make_private(is_ours)
+            self.files.make_private(
+                lambda name: name in (LOCK, STATE) or any(row.fullmatch(name) for row in (DAY, PART))
+            )
             self.files.remove_torn()
             self._lock = self.files.appending(LOCK, PRIVATE)
         except OSError as error:
@@ -78,7 +80,7 @@ class Journal:
         self.last = self._last_line()
 
     def write(self, kind: str, fields: Mapping[str, Any], numbers: Numbers = NONE, *, durable: bool = False) -> bool:
-        """Append a line; False if the disk does not take it: it is counted as lost. numbers: tables, in six digits."""
+        """False if the disk does not take the line: it is counted as lost. numbers: tables, in six digits."""
         at_s = self._clocks.wall()
         number = int(at_s // DAY_S)
         if number != self._day_number or self._descriptor is None:
@@ -105,7 +107,6 @@ class Journal:
         return True
 
     def new_day(self) -> bool:
-        """Whether the next line begins another file than the last one."""
         return self._clocks.wall() // DAY_S != self._day_number
 
     def days(self) -> list[str]:
@@ -114,12 +115,11 @@ class Journal:
         return []
 
     def ended_days(self) -> list[Path]:
-        """Files of days that are over and not compacted yet."""
         return [self.folder / name for name in self.days() if name.endswith(TODAY) and name[:10] != self._day]
 
     def forget(self, keep_days: int, keep_bytes: int) -> tuple[list[str], int]:
         """Remove the oldest days beyond these bounds; returns them and their bytes. Days are counted by files and not
-        by the clock: setting it to another year removes nothing. The day in progress stays."""
+        by the clock: setting it to another year removes nothing."""
         removed, freed, files = list[str](), 0, by_day(self.days())
         sizes = {name: self.files.state_of(name)[0] for names in files.values() for name in names}
         left = sum(sizes.values())
@@ -133,10 +133,8 @@ class Journal:
                 removed.append(day)
         return removed, freed
 
-    # --- what was learned ---
-
     def keep(self, state: Mapping[str, Any]) -> bool:
-        """Write what was learned, atomically; False where the disk does not take it."""
+        """What was learned, atomically; False where the disk does not take it."""
         try:
             self.files.replace(STATE, write_json({"schema": SCHEMA, "n": self.n, **state}).encode(), mode=PRIVATE)
         except OSError:
@@ -144,7 +142,7 @@ class Journal:
         return True
 
     def kept(self) -> tuple[dict[str, Any] | None, str]:
-        """What was learned before, None where there is none or it is unusable; and what is wrong with it, in words."""
+        """None where there is none or it is unusable; and what is wrong with it, in words."""
         try:
             data = parse_json(self.files.read(STATE, LARGEST_STATE))
         except FileNotFoundError:
@@ -160,8 +158,6 @@ class Journal:
     def close(self) -> None:
         self._close_day()
         os.close(self._lock)
-
-    # --- inside ---
 
     def _open_day(self) -> None:
         for _ in range(2):
@@ -205,7 +201,7 @@ class Journal:
         return False
 
     def _last_line(self) -> tuple[int, float, float] | None:
-        """(n, at_s, up_s) of the last line that was written; None in a new folder. Sets n."""
+        """(n, at_s, up_s); None in a new folder. Sets n."""
         lines: list[tuple[int, float, float]] = []
         names = self.days()
         for name in [name for name in names if name.endswith(TODAY)] or names[-1:]:
@@ -221,13 +217,6 @@ class Journal:
         self.n = max(last[0] if last else 0, number if type(number) is int and number < MOST_LINES else 0)
         return last
 
-
-def is_ours(name: str) -> bool:
-    """Whether a watch has given a file this name."""
-    return name in (LOCK, STATE) or DAY.fullmatch(name) is not None or PART.fullmatch(name) is not None
-
-
-# --- gaps ---
 
 SUSPENDED_S = 1.0
 """CLOCK_BOOTTIME ahead of CLOCK_MONOTONIC by this: the machine slept. They are read one after the other."""
@@ -253,14 +242,11 @@ class Gap:
 
 
 class Gaps:
-    """Gaps between two readings of the clocks."""
-
     def __init__(self, clocks: Clocks, interval_s: float) -> None:
         self._clocks, self._interval_s = clocks, interval_s
         self._last = self._read()
 
     def look(self) -> list[Gap]:
-        """The gaps since the last reading."""
         last, now = self._last, self._read()
         self._last = now
         wall, boot, monotonic = now[0] - last[0], now[1] - last[1], now[2] - last[2]
@@ -282,7 +268,7 @@ class Gaps:
 
 
 def since_last(last: tuple[int, float, float] | None, same_boot: bool, clocks: Clocks) -> Gap | None:
-    """The gap between the last line of a folder and now, when a watch begins again in it."""
+    """When a watch begins again in its folder."""
     if last is None:
         return None
     _, at_s, up_s = last
@@ -293,6 +279,6 @@ def since_last(last: tuple[int, float, float] | None, same_boot: bool, clocks: C
 
 
 def lost_lines(lines: int, since_s: float, now_s: float) -> Gap:
-    """The gap of lines that the disk did not take. since_s, now_s: wall clock."""
+    """since_s, now_s: wall clock."""
     words = f"{counted(lines, 'line')} could not be written: the disk is full, or fails"
     return Gap(since_s, now_s, now_s - since_s, "disk full", words)

@@ -1,6 +1,5 @@
 """Growth of a use over time that the load does not explain, the rows of a watch in which it is looked for, and what
-they cannot show yet. Only the standard library: the lasting process of a watch imports it. Rows in time order are
-autocorrelated: `series` determines how many count."""
+they cannot show yet. Rows in time order are autocorrelated: `series` determines how many count."""
 
 import math
 import time
@@ -33,8 +32,8 @@ DAY_S = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """Growth that the load does not explain. slope, low, high: units per second; ends: in seconds from the last row;
-    use: at the end, at the usual load. load_known: whether it is the growth at equal load."""
+    """slope, low, high: units per second; ends: in seconds from the last row; use: at the end, at the usual load.
+    load_known: whether it is the growth at equal load."""
 
     slope: float
     low: float
@@ -48,9 +47,9 @@ class Leak:
 def leak(
     times_s: Sequence[float], uses: Sequence[float], loads: Sequence[float | None], ceiling: float, *, level: float
 ) -> Leak | None:
-    """The growth of a use over time at equal load; None where it is not significant at this level (one-sided), where
-    there are too few rows for a line, and where it ends too far ahead. times_s ascending, with a use and a load each.
-    Rows without a load are left out; where most have none, the load is ignored. ceiling: above the last use."""
+    """None where the growth is not significant at this level (one-sided), where there are too few rows for a line, and
+    where it ends too far ahead. times_s ascending, with a use and a load each. Rows without a load are left out; where
+    most have none, the load is ignored. ceiling: above the last use."""
     if len(uses) < FEWEST_ROWS or not math.isfinite(ceiling) or uses[-1] >= ceiling:
         return None
     load_known = 2 * sum(load is not None for load in loads) >= len(loads)
@@ -80,8 +79,8 @@ def _growth(rows: Sequence[series.Row]) -> Line | None:
 
 
 def grows(resource: str, time_s: Iterable[float], load: Iterable[float], use: Iterable[float]) -> GrowsByItself | None:
-    """A use of production data that grows with time at equal load, by `leak`. None where it does not, is full already,
-    or would end beyond a month. time_s: ascending; NaN where missing; use: share of its ceiling."""
+    """By `leak`. None where it does not, is full already, or would end beyond a month. time_s: ascending; NaN where
+    missing; use: share of its ceiling."""
     rows = [row for row in zip(time_s, use, load, strict=True) if math.isfinite(row[1]) and math.isfinite(row[2])]
     for most in MOST_ROWS:
         parts = min(len(rows), most)
@@ -116,7 +115,7 @@ class Thinned:
 
     @property
     def first_s(self) -> float:
-        """The time of the first row; infinite where there is none."""
+        """Infinite without rows."""
         rows = self.rows or self._waiting
         return rows[0][0] if rows else float("inf")
 
@@ -179,7 +178,7 @@ def unjudged(
 
 
 def in_words(leaks: Iterable[Mapping[str, Any]], names: Mapping[str, str], amount: Callable[[str, float], str]) -> str:
-    """One sentence, or "". amount: a metric's value in words, by name and value; from_s: by the wall clock."""
+    """One sentence, or "". amount: a metric's value in words; from_s: by the wall clock."""
     said: dict[str, list[str]] = {}
     for leak in leaks:
         name, per_hour = names[leak["metric"]], leak["per_hour"]

@@ -1,4 +1,4 @@
-"""The limits of a watched service: a few with every sample, all of them now and then. Light imports only."""
+"""The limits of a watched service: a few with every sample, all of them now and then."""
 
 import math
 import time
@@ -42,13 +42,12 @@ class Part:
         return done
 
     def cost(self, now_s: float, cpu_s: float) -> None:
-        """Record its CPU time and set the next due time."""
         thrifty_s = min(cpu_s / self._thrifty_share, self._thrifty_s)
         self._due_s = now_s + max(self._base_s, thrifty_s, cpu_s / self._share)
 
 
 class Ledger:
-    """declared: the limits that a study declares (name, use, ceiling, title, loud). kinds: as read_now takes them."""
+    """declared: limits of a study (name, use, ceiling, title, loud). kinds: as read_now takes them."""
 
     def __init__(self, declared: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> None:
         self._declared = [SimpleNamespace(raises="", **limit) for limit in declared]
@@ -65,7 +64,7 @@ class Ledger:
         self.titles |= {rule.id: rule.title for rule in self._stated(())}
 
     def quick(self, values: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
-        """(use, harms) of every limit with these values: share of the ceiling, and the rate of harm if counted."""
+        """(use, harms): shares of the ceilings, and the rates of harm that are counted."""
         use: dict[str, float] = {}
         harms: dict[str, float] = {}
         for rule in self._judged_by(values):

@@ -1,5 +1,5 @@
 """What a watch knows, and when it alarms: rows of a minute for load, leaks and limits, of five minutes for changes of
-regime. Light imports only."""
+regime."""
 
 import math
 from collections.abc import Mapping
@@ -19,7 +19,6 @@ from loadframe_watch.regime import Change, Series
 ROW_S, SLOW_ROW_S = 60.0, 300.0
 MONTH_S = 30 * 86400.0
 SERIES = ("response", "cpu")
-"""Watched for a change: the response of the unit of work, and the CPU time of the service."""
 THRESHOLD = MONTH_S / SLOW_ROW_S * len(SERIES)
 """Rows between two false alarms of one series, so that all series together give one a month."""
 LEAKING = ("target.memory.rss", "target.open_files", "system.filesystem.space")
@@ -52,8 +51,8 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One interval. t_s: seconds that only rise, near the wall clock; use: shares of ceilings; harms: rates, where a
-    limit counts one; response_s: None where no unit ended; error: of the last unit."""
+    """t_s: seconds that only rise, near the wall clock; use: shares of ceilings; harms: rates, where a limit counts
+    one; response_s: None where no unit ended; error: of the last unit."""
 
     t_s: float
     values: Mapping[str, float]
@@ -81,7 +80,7 @@ class _Fit(TypedDict):
 
 
 class _Learned(TypedDict):
-    """All that is kept over a restart. given_s: when each alarm was given last, by its key; fit: empty, or a _Fit."""
+    """given_s: when each alarm was given last, by its key; fit: empty, or a _Fit."""
 
     series: dict[str, Series]
     days: Days
@@ -114,10 +113,7 @@ class Model:
         self._values: Mapping[str, float] = {}
         self._use: Mapping[str, float] = {}
 
-    # --- what comes in ---
-
     def take(self, sample: Sample) -> list[WatchAlarm]:
-        """Learn the next sample; returns its alarms."""
         self._values, self._use = sample.values, sample.use
         alarms = self._units(sample)
         known: dict[str, float | None] = {
@@ -135,23 +131,20 @@ class Model:
         return [alarm for alarm in alarms if self.is_new(alarm, sample.t_s)]
 
     def remember(self, t_s: float, load: float) -> None:
-        """Learn a load from before the watch, recorded by other monitoring, without alarms."""
+        """Recorded by other monitoring: without alarms."""
         if (row := self._minute.take(t_s, {"load": load})) and row.means:
             self._days.take(row.t_s, row.means["load"])
 
     def interrupted(self) -> None:
-        """After a gap in the recording: later rows do not follow from earlier ones."""
         self._minute.clear()
         self._slow.clear()
         for series in self._series.values():
             series.interrupted()
 
     def restarted(self) -> None:
-        """The service is another process: its memory and files begin again."""
+        """Memory and files of another process begin again."""
         self._rows.clear()
         self._leaks, self._waiting = {}, {}
-
-    # --- what is said ---
 
     def _minutely(self, t_s: float, row: Mapping[str, float]) -> list[WatchAlarm]:
         load = row.get("load")
@@ -307,7 +300,6 @@ class Model:
         return [alarm_of("unit-fails", "unit", text, last)]
 
     def _ceiling(self, name: str) -> float | None:
-        """Where a leak ends."""
         values = self._values
         if name == "target.open_files":
             return values.get("target.open_files.limit")
@@ -319,10 +311,8 @@ class Model:
         own = values.get("target.cgroup.memory.limit", math.inf)
         return min(own, rss + limit - used)
 
-    # --- once for each event ---
-
     def is_new(self, alarm: WatchAlarm, t_s: float) -> bool:
-        """Whether the alarm was not given yet, or was over for a while since; keeps it marked as given."""
+        """Not given yet, or over for a while since; keeps it marked as given."""
         given_s = self._given_s.get(alarm.key)
         self._given_s[alarm.key] = t_s
         rearm_s = REARM.get(alarm.alarm, REARM_S)
@@ -333,15 +323,12 @@ class Model:
             self._given_s.pop(key, None)
 
     def _ends(self, t_s: float, in_s: LoadInterval) -> dict[str, float | None]:
-        """A future moment with its interval, as wall clock times."""
         now_s = t_s + self.ahead_s
         latest_s = now_s + in_s.high if math.isfinite(in_s.high) else None
         return {"value": now_s + in_s.load, "low": now_s + in_s.low, "high": latest_s}
 
     def _title(self, name: str) -> str:
         return self._titles.get(name, name)
-
-    # --- the model, for users and files ---
 
     def described(self, t_s: float) -> dict[str, Any]:
         """A line `model` of a day file."""
@@ -362,11 +349,10 @@ class Model:
 
     @staticmethod
     def unjudged_words(model: Mapping[str, Any]) -> str:
-        """A sentence on the leaks that a line `model` could not judge; "" where all were."""
         return in_words(model["unjudged"], NAMES, _amount)
 
     def as_json(self) -> dict[str, Any]:
-        """All that was learned, for `restore`."""
+        """For `restore`."""
         return {
             "series": {name: as_json(series) for name, series in self._series.items()},
             "days": as_json(self._days),
@@ -377,7 +363,7 @@ class Model:
         }
 
     def restore(self, data: Any) -> str:
-        """Go on with what was learned; on an error nothing is taken, and the error is returned."""
+        """On an error nothing is taken, and the error is returned."""
         if isinstance(data, dict) and "told" in data:  # its name in earlier versions
             data = {"given_s" if name == "told" else name: value for name, value in data.items()}
         try:

@@ -26,7 +26,7 @@ FAMILIES: Mapping[str, str] = {
     "watch_cost_cpu_cores": "CPUs that the watcher and its children used: 0.001 is a thousandth.",
     "watch_cost_memory_bytes": "Resident memory of the lasting process.",
 }
-"""Meaning of every metric of a watch, by its name without the prefix, in the order of the text."""
+"""Meaning by name without the prefix, in the order of the text."""
 KNOWN = ("head", "unit", "target", "model", "cost")
 """The kinds of which only the latest line counts."""
 HOLDS_S = 300.0
@@ -36,7 +36,7 @@ MOST_READ, MOST_KINDS, LONGEST_NAME = 5_000, 100, 200
 
 
 def of_watch(lines: Iterable[WatchLine], name: str) -> str:
-    """The exposition of a watch from its lines, in order. name: of its folder. What is no number is left out."""
+    """lines: in order. name: of the watch's folder. What is no number is left out."""
     seen = Seen()
     for line in lines:
         seen.take(line)
@@ -44,7 +44,7 @@ def of_watch(lines: Iterable[WatchLine], name: str) -> str:
 
 
 class Seen:
-    """The state of a watch after its lines so far, with the last value of each metric that still holds."""
+    """After the lines so far, with the last value of each metric that still holds."""
 
     def __init__(self) -> None:
         self._last: dict[str, WatchLine] = {}
@@ -64,7 +64,7 @@ class Seen:
                 self._alarms[kind] = self._alarms.get(kind, (0, 0.0))[0] + 1, line.at_s
 
     def samples(self, name: str) -> Iterator[Sample]:
-        """Everything that the watch exports. name: of its folder."""
+        """name: of the watch's folder."""
         last, own = dict(self._last), {"watch": name}
         head, target = last.get("head"), last.get("target")
         if head is not None and head.data.get("pids") and (target is None or head.at_s > target.at_s):

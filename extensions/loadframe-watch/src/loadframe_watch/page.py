@@ -1,5 +1,5 @@
-"""What the page shows of a watch (docs/watching.md): its last day, minute by minute, its expectations, and its alarms.
-Lines in another form are left out. The folder may be foreign: what is kept of it is bounded line by line."""
+"""What the page shows of a watch (docs/watching.md). Lines in another form are left out. The folder may be foreign:
+what is kept of it is bounded line by line."""
 
 import math
 import os
@@ -28,7 +28,7 @@ WATCH = "loadframe.live-watch/1"
 LOCK = "watch.lock"
 MINUTE_S = 60
 MOST_MINUTES, MOST_EVENTS, MOST_USES, MOST_LIMITS = 1440, 100, 100, 400
-"""The most minutes of a day, alarms and gaps, uses of a sample, and limits, of which Loadframe itself knows 174."""
+"""Minutes of a day, alarms and gaps, uses of a sample, and limits, of which Loadframe itself knows 174."""
 LONGEST_EVENT = 1 << 14
 """Bytes up to which a line is kept whole: an alarm has some 2 KiB."""
 LONGEST_WORD, LONGEST_SENTENCE = 100, 500
@@ -40,7 +40,7 @@ LOADLESS_MINUTES = 3
 FEW_MINUTES, MOST_RECENT = 10, 120
 """A watch of so few minutes is shown by its samples, at most the last MOST_RECENT."""
 TITLES: Mapping[str, str] = {rule.id: rule.title for rule in RULES}
-"""Titles of the limits in a sample; those that a study declares are in the line `ledger`."""
+"""Those that a study declares are in the line `ledger`."""
 EVENTS = ("alarm", "gap")
 OF_AN_ALARM = ("alarm", "about", "title", "evidence", "try", "at_load", "ends_s")
 OF_AN_INTERVAL = ("load", "value", "low", "high")
@@ -49,7 +49,6 @@ Change = dict[str, Any]
 
 
 def is_watch(storage: Folder) -> bool:
-    """Whether a folder holds the days of a watch, and no run."""
     return not storage.exists("run.json") and any(days.DAY.fullmatch(name) for name in storage.names(4000))
 
 
@@ -79,7 +78,6 @@ class WatchView:
 
     @property
     def blind(self) -> str:
-        """A warning that no load was read so far; "" otherwise."""
         load, read = self.heading.get("load"), any(minute["load"] is not None for minute in self.minutes.values())
         if not load or read or len(self.minutes) < LOADLESS_MINUTES:
             return ""
@@ -101,7 +99,6 @@ class WatchView:
         }
 
     def refresh(self) -> Change:
-        """Read what is new; the changes of the page, {} for none."""
         before, touched, blind = (self.status, self.heading), set[str](), self.blind
         try:
             for line in self._lines():
@@ -139,8 +136,6 @@ class WatchView:
             "blind": self.blind,
             "error": self.error,
         }
-
-    # --- lines ---
 
     def _take(self, line: days.WatchLine) -> set[str]:
         at_s, data = line.at_s, line.data
@@ -216,17 +211,15 @@ class WatchView:
             known |= {"use": use, "ceiling": ceiling, "share": round(share, 4), "reached": share >= REACHED}
 
     def _known_limit(self, name: str) -> Change:
-        """The entry of a limit; an unstored one beyond the first MOST_LIMITS."""
+        """An unstored entry beyond the first MOST_LIMITS."""
         return self.limits.setdefault(name, {}) if name in self.limits or len(self.limits) < MOST_LIMITS else {}
 
     def _forget(self) -> None:
         last = self._last_minute  # a clock that was set back begins again there
         self.minutes = {at: minute for at, minute in self.minutes.items() if last - MOST_MINUTES < at <= last}
 
-    # --- files ---
-
     def _lines(self) -> Iterator[days.WatchLine]:
-        """The new lines of the last two days, and of earlier days the alarms and the first line. Nothing is read while
+        """The new ones of the last two days, and of earlier days the alarms and the first line. Nothing is read while
         the page has no viewer: days may have ended, and have been compacted, since."""
         of_days = days.by_day(self._storage.names(4000))
         shown = list(of_days)[-2 - EARLIER_DAYS :]
@@ -279,8 +272,8 @@ class WatchView:
 
 @dataclass(slots=True)
 class _Day:
-    """What was read of a day, in bytes; packed: the length of its compacted part, and state: its file as it was then.
-    n: the highest number of a line. over: nothing more comes."""
+    """What was read of it, in bytes; packed: the length of its compacted part, and state: its file as it was then. n:
+    the highest number of a line. over: nothing more comes."""
 
     read: int = 0
     packed: int = 0
@@ -311,14 +304,14 @@ def _iso(at_s: float) -> str:
 
 
 class WatchMetrics(WatchView):
-    """Continues reading at each call. Not thread-safe."""
+    """Goes on reading at each call. Not thread-safe."""
 
     def __init__(self, storage: Folder, view_id: str) -> None:
         super().__init__(storage, view_id)
         self._seen = Seen()
 
     def samples(self) -> Iterator[Sample]:
-        """Samples of what was read so far; what cannot be read is left out."""
+        """What cannot be read is left out."""
         self.refresh()
         return self._seen.samples(self.id.partition("/")[2])
 

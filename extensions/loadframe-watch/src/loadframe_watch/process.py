@@ -1,5 +1,5 @@
-"""The lasting process: `python -P -m loadframe_watch.process DESCRIPTOR`, with a WatchPlan as JSON in that
-file. Light: no numpy, polars or pydantic (tests/watching/test_for_real.py checks)."""
+"""The lasting process: `python -P -m loadframe_watch.process DESCRIPTOR`, with a WatchPlan as JSON in that file. Light,
+with all that it imports: no numpy, polars or pydantic (tests/test_for_real.py checks)."""
 
 import math
 import os
@@ -30,6 +30,7 @@ from loadframe.host.privilege import (
     leave_no_memory_behind,
 )
 from loadframe.host.processes import Allowance, spawn
+from loadframe.host.signals import STOPPING
 from loadframe.progress import counted
 from loadframe.recording import snapshot_machine
 from loadframe.recording.snapshot import Place, read, take
@@ -44,7 +45,6 @@ from loadframe_watch.sources import Counters, DatabaseCounters, ExposedCounters
 from loadframe_watch.unit import Unit, work_of
 from loadframe_watch.watcher import Watcher
 
-STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 COUNTERS_SHARE, PART_SHARE, FIND_SHARE = 0.0004, 0.0001, 0.0005
 """Shares of a core that each may take; what costs more is read less often."""
 THRIFTY_SHARE = 0.000025
@@ -64,8 +64,6 @@ FILESYSTEMS = tuple(source for source in snapshot_machine.SOURCES if SPACE in so
 
 
 class RealReader:
-    """Reads the machine and the service at each tick."""
-
     def __init__(self, plan: WatchPlan) -> None:
         self._plan = plan
         self._machine, self._service, self._finder = Machine(), Service(), Finder(plan.find)
@@ -124,11 +122,10 @@ class RealReader:
         return self._service.pids
 
     def who(self) -> str:
-        """Identifies its main process, different after each start; "" while the service is not running."""
+        """Different after each start of its main process; "" while the service is not running."""
         return self._who
 
     def close(self) -> None:
-        """Close the files, sockets and connections that stay open between readings."""
         self._machine.close()
         self._service.close()
         self._asking.close()
@@ -195,7 +192,7 @@ def _children_s() -> float:
 
 
 class RealChildren:
-    """Short-lived processes, one at a time: at most one CPU. within_s: one that runs longer is killed, and reported."""
+    """One at a time: at most one CPU. within_s: one that runs longer is killed, and reported."""
 
     def __init__(
         self,
@@ -216,7 +213,7 @@ class RealChildren:
         self._begin("compact", str(file.absolute()))
 
     def fitted(self) -> Mapping[str, Any] | None:
-        """The result of a fit, once; None where it failed, with the reason on stderr."""
+        """Once; None where a fit failed."""
         if self._process is None:
             return None
         if self._process.poll() is None:
@@ -273,7 +270,7 @@ class RealChildren:
 
 
 class Signals:
-    """Ctrl-C, SIGTERM and a hang-up end the watch in order; signals that were ignored at the start stay ignored."""
+    """They end the watch in order; those that were ignored at the start stay ignored."""
 
     def __init__(self) -> None:
         self.came = False
@@ -293,8 +290,8 @@ class Signals:
 
 
 def give_up(plan: WatchPlan) -> None:
-    """Give up privileges that are no longer needed. As root the watch goes on reading other users' /proc entries, and
-    starts programs as the service's user. Programs that run as root, by the plan or root's alarm command, keep all."""
+    """As root the watch goes on reading other users' /proc entries, and starts programs as the service's user. Programs
+    that run as root, by the plan or root's alarm command, keep all privileges."""
     if plan.server or plan.webhook:  # a password, or a token
         leave_no_memory_behind()
     if os.geteuid() != 0:
@@ -306,7 +303,7 @@ def give_up(plan: WatchPlan) -> None:
 
 
 def run(plan: WatchPlan, signals: Signals) -> int:
-    """Run the whole watch; returns its exit code. UserError."""
+    """UserError."""
     clocks = Clocks()
     journal = Journal(Path(plan.folder), clocks)
     children, reader = RealChildren(), RealReader(plan)

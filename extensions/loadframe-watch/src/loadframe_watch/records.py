@@ -1,5 +1,5 @@
 """The plan of a watch, handed from the command to the lasting process, and its alarms; all JSON-ready. Also any record
-as JSON and from it, checked. Light imports only."""
+as JSON and from it, checked."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
@@ -14,12 +14,12 @@ LOADLESS = "the load at which a limit is reached, when, and where the response b
 
 @dataclass(frozen=True, slots=True)
 class WatchPlan:
-    """What to watch, and what to do then. Times in seconds; no secrets. find: how the service's processes are found,
-    also after a restart: pid, started, listen (number, port), groups (folders of its control group), command line; and
-    whose it is: uids (real, effective, saved) and program. port_users: by each port of this machine that is asked, who
-    listened there when the watch began. server: a database's address, as it gave it itself. sources: addresses and
-    commands that expose counters. unit: one unit of work: an HTTP request or a command. limits: that the study
-    declares. keep_days, keep_bytes: of day files, besides the day in progress."""
+    """Without secrets. find: how the service's processes are found, also after a restart: pid, started, listen (number,
+    port), groups (folders of its control group), command line; and whose it is: uids (real, effective, saved) and
+    program. port_users: by each port of this machine that is asked, who listened there when the watch began. server: a
+    database's address, as it gave it itself. sources: addresses and commands that expose counters. unit: an HTTP
+    request or a command. limits: that the study declares. keep_days, keep_bytes: of day files, besides the day in
+    progress."""
 
     subject: str
     folder: str
@@ -56,8 +56,8 @@ class WatchPlan:
 
 @dataclass(frozen=True, slots=True)
 class WatchAlarm:
-    """One alarm. alarm: its kind (docs/watching.md); about: the limit, metric or series; advice: what to try. at_load:
-    {load, low, high}; ends_s: {value, low, high}, wall clock."""
+    """alarm: its kind (docs/watching.md); about: the limit, metric or series; advice: what to try. at_load: {load, low,
+    high}; ends_s: {value, low, high}, wall clock."""
 
     alarm: str
     about: str
@@ -73,7 +73,7 @@ class WatchAlarm:
         return f"{self.alarm} {self.about}"
 
     def as_record(self) -> dict[str, Any]:
-        """The record as in a day file."""
+        """As in a day file."""
         data = asdict(self)
         data["try"] = data.pop("advice")
         return data
@@ -81,10 +81,10 @@ class WatchAlarm:
 
 @dataclass(frozen=True, slots=True)
 class ImportedWatch:
-    """folder: the watch folder; name: of the file; load: the metric that is the load; from_s, to_s: wall clock of the
-    first and the last row. model: as a line `model` of a day file (docs/watching.md), at the last row; titles: of its
-    limits, by id. has_response: a response was imported that can show a bend; bend: of it. highest_use: shares, by
-    limit; highest_load: None where no row has a load."""
+    """name: of the file; load: the metric that is the load; from_s, to_s: wall clock of the first and the last row.
+    model: as a line `model` of a day file, at the last row; titles: of its limits, by id. has_response: a response was
+    imported that can show a bend; bend: of it. highest_use: shares, by limit; highest_load: None where no row has a
+    load."""
 
     folder: str
     name: str
@@ -106,14 +106,14 @@ MOST = 1e31
 
 
 def as_json(record: Any) -> dict[str, Any]:
-    """The fields of a dataclass, for `of_json`."""
+    """For `of_json`."""
     values = {part.name: getattr(record, part.name) for part in fields(record)}
     return {name: as_json(value) if is_dataclass(value) else value for name, value in values.items()}
 
 
 def of_json(kind: Any, value: Any) -> Any:
-    """A value of this type (number, text, list, tuple, dict, optional, dataclass or TypedDict) from JSON. ValueError
-    for another form, numbers beyond MOST, negative whole numbers, and what a dataclass itself refuses."""
+    """kind: number, text, list, tuple, dict, optional, dataclass or TypedDict. ValueError for another form, numbers
+    beyond MOST, negative whole numbers, and what a dataclass itself refuses."""
     of, parts = get_origin(kind), get_args(kind)
     if kind is float or kind is int:
         least = -MOST if kind is float else 0

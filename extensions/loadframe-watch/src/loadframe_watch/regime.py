@@ -1,6 +1,6 @@
 """Whether a series has changed, row after row, with a stated time between false alarms: an e-detector on the ranks of
 whitened residuals (docs/watching.md, "A regime change"). What also occurred at the same time a day or a week ago is no
-change (approaching.py). Only the standard library: the lasting process of a watch imports it."""
+change (approaching.py)."""
 
 import math
 from bisect import bisect_left, bisect_right
@@ -36,7 +36,7 @@ _NORMAL = NormalDist()
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A series has changed. rows: since then, about; expected, measured: at this load, of the last rows."""
+    """rows: since then, about; expected, measured: at this load, of the last rows."""
 
     rows: int
     expected: float
@@ -47,8 +47,8 @@ class Change:
 
 @dataclass(slots=True)
 class Series:
-    """One series. threshold: A without the guard, in rows: the expected time between two false alarms. ValueError where
-    its parts do not fit together."""
+    """threshold: A without the guard, in rows: the expected time between two false alarms. ValueError where its parts
+    do not fit together."""
 
     threshold: float
     loads: list[float | None] = field(default_factory=list)
@@ -82,15 +82,13 @@ class Series:
 
     @property
     def needed(self) -> int:
-        """Rows still to be learned before anything is judged."""
         return max(0, FEWEST - len(self.values))
 
     def interrupted(self) -> None:
-        """Rows are missing: the next one does not follow from those before."""
         self.past.clear()
 
     def take(self, load: float | None, value: float, t_s: float) -> Change | None:
-        """Take the next row, at this time; on a Change, everything is learned again from that row on."""
+        """On a Change, everything is learned again from that row on."""
         self.rhythm.add(t_s, load, value)
         if self.fitted == 0:
             self.loads.append(load)
@@ -126,10 +124,8 @@ class Series:
         self._keep(load, value)
         return None
 
-    # --- learning ---
-
     def _keep(self, load: float | None, value: float) -> None:
-        """Keep learning, LAG rows late; fit again whenever the number of rows has doubled, later every day or so."""
+        """LAG rows late; fits again whenever the number of rows has doubled, later every day or so."""
         self.waiting.append((load, value))
         if len(self.waiting) <= LAG:
             return
@@ -166,8 +162,6 @@ class Series:
         (low, first), (high, second) = self.knots[at - 1], self.knots[at]
         return first + (second - first) * (load - low) / (high - low)
 
-    # --- judging ---
-
     def _score(self, innovation: float) -> float:
         """The normal score of its mid-rank among the learned rows."""
         low, high = bisect_left(self.innovations, innovation), bisect_right(self.innovations, innovation)
@@ -191,8 +185,8 @@ class Series:
 
 
 def autoregression(values: Sequence[float], order: int) -> list[float]:
-    """The weights of an autoregression, the latest value last, by Levinson and Durbin's recursion on the sample
-    autocorrelations (Brockwell and Davis, "Time Series: Theory and Methods", 5.2). Empty for a constant series."""
+    """The latest weight last, by Levinson and Durbin's recursion on the sample autocorrelations (Brockwell and Davis,
+    "Time Series: Theory and Methods", 5.2). Empty for a constant series."""
     count = len(values)
     mean = sum(values) / count
     away = [value - mean for value in values]
@@ -226,7 +220,7 @@ def widening(scores: Sequence[float]) -> float:
 
 
 def _weights(values: Sequence[float]) -> list[float]:
-    """Weights of an autoregression; for a series that wanders, of its steps, as weights of its values."""
+    """For a series that wanders, those of its steps, as weights of its values."""
     weights = autoregression(values, ORDER)
     if sum(weights) < WANDERS:
         return weights
@@ -236,7 +230,7 @@ def _weights(values: Sequence[float]) -> list[float]:
 
 
 def _knots(loads: Sequence[float | None], values: Sequence[float]) -> list[tuple[float, float]]:
-    """Medians of load and value in ranges of load with equally many rows; one knot for a missing or constant load."""
+    """Medians in ranges of load with equally many rows; one knot for a missing or constant load."""
     rows = sorted((load, value) for load, value in zip(loads, values, strict=True) if load is not None)
     if len(rows) < len(values) or rows[-1][0] <= SPREAD * max(rows[0][0], 1e-12):
         return [(0.0, median(values))]
@@ -250,8 +244,8 @@ def _knots(loads: Sequence[float | None], values: Sequence[float]) -> list[tuple
 
 
 def _range(loads: Sequence[float], knots: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The loads from the lowest to the highest one, but beyond the outermost knots by at most half of their distance: a
-    few rows at a distant load, as on one evening before a weekend, show little of what is usual."""
+    """From the lowest to the highest load, but beyond the outermost knots by at most half of their distance: a few rows
+    at a distant load, as on one evening before a weekend, show little of what is usual."""
     reach = math.inf if len(knots) == 1 else (knots[-1][0] - knots[0][0]) / 2
     return max(min(loads), knots[0][0] - reach), min(max(loads), knots[-1][0] + reach)
 

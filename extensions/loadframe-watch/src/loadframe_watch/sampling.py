@@ -1,5 +1,5 @@
-"""What a watch reads every few seconds, at a cost that does not grow with the machine, parsed as by the recorder. Light
-imports only. Layouts: proc(5), Documentation/accounting/psi.rst, Documentation/admin-guide/iostats.rst."""
+"""What a watch reads every few seconds, at a cost that does not grow with the machine. Layouts: proc(5),
+Documentation/accounting/psi.rst, Documentation/admin-guide/iostats.rst."""
 
 import math
 import os
@@ -22,7 +22,7 @@ WHOLE = 3584
 (fs/seq_file.c), less a line that does not fit, and no line here is longer than 512 bytes."""
 MEMORY = {"system.memory.limit", "system.memory.used"}
 MOST_THREADS = 32
-"""Threads of a service that one sample reads, at 20 us each; the next sample goes on with others."""
+"""In one sample, at 20 us each; the next sample goes on with others."""
 STATES = {b"R": "running", b"D": "disk", b"S": "sleeping", b"I": "sleeping"}
 """proc_pid_stat(5). D: uninterruptible, mostly a disk."""
 
@@ -55,7 +55,7 @@ class Held:
         self._open: dict[str, int] = {}
 
     def read(self, name: str) -> bytes:
-        """Its bytes, up to MOST_READ; empty where it cannot be read."""
+        """Up to MOST_READ bytes; empty where it cannot be read."""
         descriptor = self._open.get(name)
         try:
             if descriptor is None:
@@ -72,7 +72,7 @@ class Held:
             return b""
 
     def forget(self, name: str) -> None:
-        """Close it: the file of a process that has ended never comes back."""
+        """The file of a process that has ended never comes back."""
         descriptor = self._open.pop(name, None)
         if descriptor is not None:
             os.close(descriptor)
@@ -84,7 +84,7 @@ class Held:
 
 class Machine(Held):
     def look(self, into: Look) -> None:
-        """CPU metrics. Only the line of all CPUs is parsed: a machine may have hundreds."""
+        """Only the line of all CPUs is parsed: a machine may have hundreds."""
         text = self.read("proc/stat")
         fields = text[: text.find(b"\n")].split()
         if len(fields) < 9:
@@ -95,7 +95,7 @@ class Machine(Held):
         into.gauges["system.cpu.count"] = float(text.count(b"\ncpu"))
 
     def look_at_the_rest(self, into: Look) -> Look:
-        """Add what needs fewer readings: counters count on between them."""
+        """What needs fewer readings: counters count on between them."""
         read = self.read
         with suppress(RecordingError):
             amounts = MEMINFO.at(MEMINFO.parse(read("proc/meminfo")), PAGE)
@@ -123,7 +123,6 @@ class Service(Held):
         self._counts_by_size = self._size_counts_files()
 
     def follow(self, pids: Sequence[int]) -> None:
-        """Read these processes from now on."""
         for pid in set(self.pids) - set(pids):
             self._forget(pid)
         self.pids = tuple(pids)
@@ -134,7 +133,7 @@ class Service(Held):
                 self._limits = {"target.open_files.limit": float(limit)}
 
     def look(self, into: Look) -> bool:
-        """Add their metrics; False where the main process has ended."""
+        """False where the main process has ended."""
         private = shared = threads = files = 0
         if not self._used:  # another service, or the first reading: its counters begin again
             self._cpu_s = self._faults = 0.0
@@ -191,7 +190,7 @@ class Service(Held):
         self._used[pid] = cpu_s, faults
 
     def _forget(self, pid: int) -> None:
-        """It has ended: its pid may be reused."""
+        """Its pid may be reused."""
         self._used.pop(pid, None)
         self.pids = tuple(other for other in self.pids if other != pid)
         for name in ("stat", "statm", "limits"):
@@ -205,7 +204,7 @@ class Service(Held):
             return -1_000_000
 
     def _size_counts_files(self) -> bool:
-        """Whether the size of /proc/PID/fd is the number of open files (Linux 6.2 and later)."""
+        """Of /proc/PID/fd (Linux 6.2 and later)."""
         path = Path(f"{self._root}/proc/self/fd")
         try:
             return 0 < path.stat().st_size == len(os.listdir(path)) - 1  # noqa: PTH208 - listing it opens it
@@ -214,7 +213,6 @@ class Service(Held):
 
 
 def derived(values: dict[str, float]) -> dict[str, float]:
-    """Replace the use of each disk by that of the busiest."""
     disks = [name for name in values if name.startswith("system.disk.") and name.endswith(".busy")]
     busiest = max((values.pop(name) for name in disks), default=None)
     if busiest is not None:

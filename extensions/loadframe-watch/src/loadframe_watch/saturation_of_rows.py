@@ -43,7 +43,7 @@ Cells = Sequence[float | None] | Floats
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Means by range of load, ascending. scatter: standard error of each; errors: with the effective number of rows."""
+    """By range of load, ascending. scatter: standard error of each; errors: with the effective number of rows."""
 
     loads: Floats
     means: Floats
@@ -62,17 +62,17 @@ class OfRows:
 
 
 def ranges(loads: Cells, values: Cells) -> Ranges | None:
-    """The means of values where both are known; None where the load hardly varied, or too little is known. (n,) each,
-    in time order, None or NaN where missing."""
+    """Where both are known; None where the load hardly varied, or too little is known. (n,) each, in time order, None
+    or NaN where missing."""
     return _ranges(_rows(loads, values))
 
 
 def of_rows(
     loads: Cells, uses: Cells, served: Cells | None = None, *, fine: bool = False, last: bool = False
 ) -> OfRows:
-    """Where a use (shares of its ceiling) is full. served: the throughput. fine: rows of seconds, averaged until
-    neighbours are uncorrelated, as the interval rests on their scatter. last: no more rows will come: fewer than
-    FEWEST_WORTH effective rows are then rounded up to that number, with as wide an interval."""
+    """uses: shares of the ceiling. served: the throughput. fine: rows of seconds, averaged until neighbours are
+    uncorrelated, as the interval rests on their scatter. last: no more rows will come: fewer than FEWEST_WORTH
+    effective rows are then rounded up to that number, with as wide an interval."""
     rows = _rows(loads, uses)
     if fine:
         fewest = 2 * FEWEST_RANGES * FEWEST_IN_RANGE
@@ -105,8 +105,7 @@ def of_rows(
 
 
 def _straight(averaged: Ranges, rows: Floats, furthest: float, *, last: bool) -> Saturation | None:
-    """The answer by lines. None where fewer than FEWEST_WORTH rows are independent, or these do not prove that the use
-    rises."""
+    """None where fewer than FEWEST_WORTH rows are independent, or these do not prove that the use rises."""
     alike, top = series.rows_alike(_left(rows, 1)), float(averaged.loads[-1])
     alike = min(alike, len(rows) / FEWEST_WORTH) if last else alike
     straight = saturation.ahead(list(zip(averaged.loads.tolist(), averaged.means.tolist(), strict=True)), 1.0)
@@ -164,7 +163,6 @@ def _cheaper(loads: Cells, uses: Cells, served: Cells) -> bool:
 
 
 def _rows(loads: Cells, values: Cells) -> Floats:
-    """(n, 2), in time order, where both are known."""
     rows = np.column_stack([np.asarray(cells, dtype=np.float64) for cells in (loads, values)])
     return rows[np.isfinite(rows).all(axis=1)]
 
@@ -183,7 +181,6 @@ def _ranges(rows: Floats) -> Ranges | None:
 
 
 def _left(rows: Floats, degree: int) -> Floats:
-    """Residuals of a polynomial over the load."""
     x = (rows[:, 0] - rows[:, 0].mean()) / max(float(np.ptp(rows[:, 0])), 1e-300)
     powers = np.vander(x, degree + 1)
     return np.asarray(rows[:, 1] - powers @ np.linalg.lstsq(powers, rows[:, 1], rcond=None)[0])
@@ -205,7 +202,7 @@ class _Curve:
 
 
 def _curve(x: Floats, means: Floats, errors: Floats) -> _Curve | None:
-    """x: in ascending order. None unless the square term is proven."""
+    """x: ascending. None unless the square term is proven."""
     if len(x) < FEWEST_CURVED or not np.all(np.isfinite(errors) & (errors > 0)):
         return None
     lowest, span = float(x[0]), float(np.ptp(x))
@@ -225,7 +222,7 @@ def _curve(x: Floats, means: Floats, errors: Floats) -> _Curve | None:
 
 
 def _full_at(level: float, slope: float, square: float) -> float:
-    """Where the parabola reaches 1 at or above the highest share, 1; infinite where it never does."""
+    """At or above the highest share, 1; infinite where the parabola never reaches 1."""
     if level + slope + square >= 1:
         return 1.0
     above = [
@@ -240,8 +237,8 @@ ERRORS = 3.0
 
 
 def bend(loads: Cells, responses: Cells) -> LoadInterval | None:
-    """The load from which on the response time exceeds that of the lowest third of loads: between the last range that
-    does not and the first one that does. None where no range does, or it begins within that third."""
+    """The load from which the response time exceeds that of the lowest third of loads: between the last range that does
+    not and the first one that does. None where no range does, or it begins within that third."""
     averaged = ranges(loads, responses)
     if averaged is None:
         return None

@@ -1,5 +1,5 @@
-"""A small HTTP/1.1 client for a process that has to stay light: one request per connection, its answer in one piece,
-without http.client. The same limits hold (bounds.py): no proxies, redirects or decompression."""
+"""A small HTTP/1.1 client for a light process: one request per connection, its answer in one piece, without
+http.client. The limits of bounds.py hold: no proxies, redirects or decompression."""
 
 import socket
 import struct
@@ -39,7 +39,7 @@ class _Coming:
         self._receive, self._came, self._any = receive, bytearray(), False
 
     def line(self, most: int, what: str) -> bytes:
-        """The next one, without its end. BrokenAnswerError where it is longer than `most` bytes."""
+        """Without its end. BrokenAnswerError where it is longer than `most` bytes."""
         while (end := self._came.find(b"\n")) < 0 and len(self._came) <= most:
             self._more()
         if end < 0 or end > most:
@@ -47,7 +47,7 @@ class _Coming:
         return self.exactly(end + 1).rstrip(b"\r\n")
 
     def exactly(self, size: int) -> bytes:
-        """The next `size` bytes. BrokenAnswerError where there are fewer."""
+        """BrokenAnswerError where there are fewer bytes."""
         while len(self._came) < size:
             self._more()
         part = bytes(self._came[:size])
@@ -55,7 +55,6 @@ class _Coming:
         return part
 
     def rest(self) -> bytes:
-        """All until the connection ends."""
         while data := self._receive():
             self._came += data
         return bytes(self._came)
@@ -68,7 +67,7 @@ class _Coming:
 
 
 def read_answer(receive: Callable[[], bytes]) -> Answer:
-    """The answer whose bytes come by `receive` (none: the connection has ended). BrokenAnswerError."""
+    """receive: the next bytes; none: the connection has ended. BrokenAnswerError."""
     coming = _Coming(receive)
     while (head := _head(coming)).status < 200:  # 100 Continue
         pass
@@ -123,8 +122,8 @@ def ask(
     most_bytes: int,
     within_s: float,
 ) -> Answer:
-    """The whole answer to a GET. number: a numeric address; host: of the header Host, sent with `headers` alone.
-    OSError: BrokenAnswerError, TooMuchError, TimeoutError and errors of connecting. ValueError: an invalid request."""
+    """A GET. number: a numeric address; host: of the header Host, sent with `headers` alone. OSError:
+    BrokenAnswerError, TooMuchError, TimeoutError and errors of connecting. ValueError: an invalid request."""
     lines = [f"GET {path} HTTP/1.1", f"Host: {host}", *(f"{name}: {value}" for name, value in headers)]
     if any(ord(character) < 32 or ord(character) == 127 for character in "".join(lines)) or len(lines[0].split()) != 3:
         raise ValueError("a request of several lines, or with a blank in its path")

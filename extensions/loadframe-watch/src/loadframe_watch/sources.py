@@ -1,5 +1,5 @@
 """Counters of a watched service: MariaDB and MySQL by two SHOW statements, others by an address or a command of their
-study. Light imports only."""
+study."""
 
 import os
 import subprocess
@@ -33,11 +33,10 @@ class Counters:
     pid: int | None = None
 
     def look(self, into: Look) -> None:
-        """Add the current values. TargetError where it does not answer."""
+        """TargetError where it does not answer."""
         raise NotImplementedError
 
-    def close(self) -> None:
-        """Release what it holds."""
+    def close(self) -> None: ...
 
 
 NAMES = {"mariadb": "MariaDB", "mysql": "MySQL"}
@@ -126,7 +125,7 @@ def _show(what: str, names: list[str]) -> str:
 
 
 class ExposedCounters(Counters):
-    """An address that answers in Prometheus' text format or in JSON, or a command that prints lines."""
+    """By an address, in Prometheus' text format or in JSON, or by a command that prints lines."""
 
     def __init__(self, source: Mapping[str, Any], port: int | None, ports: Ports, user: Privilege | None) -> None:
         self._source, self._port, self._ports, self._user = source, port, ports, user

@@ -31,13 +31,13 @@ from loadframe_watch.records import WatchPlan
 from loadframe_watch.sources import RUN_AS
 
 COUNTED = {kind: (f"{kind}.connections", (f"{kind}.questions",)) for kind in ("mariadb", "mysql")}
-"""Databases whose own counters a watch reads: the metric that is the load, and the request counters."""
+"""Databases whose own counters a watch reads: load, and request counters."""
 PRIVATE = "A watch is for a server that runs already"
 CONNECTIONS = "target.connections"
 
 
 def of_study(study: Study, *, every_s: float | None = None, **wishes: Any) -> WatchPlan:
-    """The plan for a study's running target. StudyError for a study that starts its own, TargetError."""
+    """StudyError for a study that starts its own target, TargetError."""
     check_consent(study)
     target, name = study.target, study.study.name
     if target.is_running_service:
@@ -64,7 +64,7 @@ def of_study(study: Study, *, every_s: float | None = None, **wishes: Any) -> Wa
 
 
 def of_process(pid: int, **wishes: Any) -> WatchPlan:
-    """The plan for any process. TargetError where there is none."""
+    """TargetError where there is none."""
     identity.running(pid)
     name = re.sub(r"[^\w.-]", "-", comm_of(pid)) or "process"
     ports = listening.ports_of([member.pid for member in identity.family(pid)])
@@ -73,12 +73,12 @@ def of_process(pid: int, **wishes: Any) -> WatchPlan:
 
 
 def of_server(server: str, option_file: Path | None, user: str, **wishes: Any) -> WatchPlan:
-    """The plan for a running database. StudyError for a kind that cannot be attached to, TargetError."""
+    """StudyError for a kind that cannot be attached to, TargetError."""
     return _wished(_database(server, option_file, user, BY_OPTION), server.partition(":")[0], **wishes)
 
 
 def begin(plan: WatchPlan) -> NoReturn:
-    """Become the process that stays. MachineError where the system refuses, StudyError for a plan that is no text."""
+    """MachineError where the system refuses, StudyError for a plan that is no text."""
     text = write_json(plan.as_record())
     try:
         parse_json(text)
@@ -98,9 +98,6 @@ def begin(plan: WatchPlan) -> NoReturn:
         raise MachineError(
             f"{command[0]} cannot be run: {error.strerror}", remedy="Install Loadframe again."
         ) from error
-
-
-# --- what is watched ---
 
 
 def _service(study: Study, service: Found) -> WatchPlan:
@@ -134,7 +131,7 @@ def _source(table: MetricsTable) -> dict[str, Any]:
 
 
 def _database(where: str, option_file: Path | None, user: str, account: str) -> WatchPlan:
-    """A database that the light process can query has its own counters; any other is watched by its process."""
+    """One that the light process can query has its own counters; any other is watched by its process."""
     with closing(attach(where, option_file=option_file, user=user, account=account)) as server:
         pid = server.pid()
         subject = f"{server.version()} at {server.describe()}" + (f" (pid {pid})" if pid is not None else "")
@@ -178,9 +175,6 @@ def _unit(study: Study, plan: WatchPlan) -> dict[str, Any]:
             "expect": reads[0].expect if reads else None}  # fmt: skip
 
 
-# --- what the command line wishes ---
-
-
 def _wished(
     plan: WatchPlan,
     name: str,
@@ -220,7 +214,7 @@ def _wished(
 
 
 def _port_users(plan: WatchPlan) -> dict[str, tuple[int, ...]]:
-    """Users who listen at the ports that will be asked. A port is the service's, too, where a source names none."""
+    """Of those that will be asked. A port is the service's, too, where a source names none."""
     asked = [
         (task["host"], task["port"]) for task in (plan.unit, *plan.sources) if task.get("form") != "command" and task
     ]

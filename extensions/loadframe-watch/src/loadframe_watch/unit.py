@@ -1,5 +1,5 @@
 """One small unit of work at intervals, in an open loop: its response counts from its due time, and never more than one
-runs. Light imports only."""
+runs."""
 
 import _thread
 from collections import deque
@@ -23,7 +23,7 @@ LONGEST_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """response_s: from its intended start; late_s: how long it waited for the one before. error: "" for none."""
+    """response_s: from its intended start; late_s: how long it waited for the one before."""
 
     response_s: float
     late_s: float
@@ -32,7 +32,7 @@ class Done:
 
 class Unit:
     """Runs the work in a thread, without threading.Thread: that one waits until the thread runs, which costs as much as
-    the request. do: the work; returns what is wrong, "" for a success."""
+    the request. do: returns what is wrong, "" for a success."""
 
     def __init__(self, do: Callable[[], str], clocks: Clocks) -> None:
         self._do, self._clocks = do, clocks
@@ -42,8 +42,7 @@ class Unit:
         self.skipped = 0
 
     def begin(self, due_s: float) -> None:
-        """Begin a unit due at this CLOCK_MONOTONIC time, or after the running one; further ones are counted as
-        skipped."""
+        """due_s: CLOCK_MONOTONIC. At most one waits for the running one; further ones are counted as skipped."""
         if self.running:
             self.skipped += self._due is not None
             self._due = due_s if self._due is None else self._due
@@ -51,7 +50,6 @@ class Unit:
         self._start(due_s)
 
     def finished(self) -> list[Done]:
-        """The units that ended since the last call."""
         if self._due is not None and not self.running:
             due_s, self._due = self._due, None
             self._start(due_s)
@@ -82,8 +80,6 @@ class Unit:
 
 
 def work_of(unit: Mapping[str, Any], user: Privilege | None, ports: Ports) -> Callable[[], str]:
-    """The work that a plan names: an HTTP request, or a command that `user` runs (`sources.run`)."""
-
     def command() -> str:
         run(list(unit["command"]), user, within_s=LONGEST_S)
         return ""

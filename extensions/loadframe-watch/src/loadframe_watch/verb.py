@@ -63,8 +63,7 @@ def watch(
         ),
     ] = None,
     counter: Annotated[
-        list[str] | None,
-        typer.Option("--counter", metavar="NAME", help="For --import: a series that counts up."),
+        list[str] | None, typer.Option("--counter", metavar="NAME", help="For --import: a series that counts up.")
     ] = None,
     for_: Annotated[str | None, typer.Option("--for", metavar="TIME", help="End after this time.")] = None,
     keep_days: Annotated[

@@ -1,4 +1,4 @@
-"""The watch itself: tick after tick on an absolute schedule (docs/watching.md). Light imports only."""
+"""The watch itself: tick after tick on an absolute schedule (docs/watching.md)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FORGET_S = 14 * 86400.0
 
 
 class Watcher:
-    """One watch. wait: sleeps for the given seconds; True where the watch is to end."""
+    """wait: sleeps for the given seconds; True where the watch is to end."""
 
     def __init__(
         self,
@@ -78,7 +78,6 @@ class Watcher:
         self._t0_s = self._begin()
 
     def run(self) -> str:
-        """Run until it is stopped, its time is over, or an alarm ends it; returns which."""
         number, ended = 0, ""
         while not ended:
             alarms = self.tick()
@@ -105,7 +104,6 @@ class Watcher:
         return ended
 
     def tick(self) -> list[WatchAlarm]:
-        """Do everything that is due; returns the alarms."""
         now_s = self._clocks.monotonic()
         for gap in self._gaps.look():
             self._gap(gap)
@@ -138,11 +136,9 @@ class Watcher:
         return alarms
 
     def known(self) -> dict[str, Any]:
-        """The current model, as a line `model` has it."""
         return self.model.described(self._now_s())
 
     def subject(self) -> str:
-        """The subject, with the pid that it has now, or had last."""
         if self._pid == self._first_pid:
             return self.plan.subject
         now = rf"\1 {self._pid}, before a restart {self._first_pid}"
@@ -161,10 +157,8 @@ class Watcher:
             "written_bytes": self.journal.written_bytes,
         }
 
-    # --- beginning ---
-
     def _begin(self) -> float:
-        """Go on where the folder ends; returns the zero of the model's time."""
+        """Returns the zero of the model's time."""
         last, (kept, wrong) = self.journal.last, self.journal.kept()
         boot = identity.boot_id()
         same = kept is not None and kept.get("boot") == boot
@@ -188,8 +182,6 @@ class Watcher:
             "host": identity.host_name(), "boot": identity.boot_id(), "version": __version__,
             "pids": list(self._reader.pids()),
         })  # fmt: skip
-
-    # --- a tick ---
 
     def _presence(self, there: bool) -> list[WatchAlarm]:
         clocks = self._clocks
@@ -265,7 +257,7 @@ class Watcher:
         return done
 
     def _say_loadless(self) -> None:
-        """Report once that the load is not read here: all that depends on it waits."""
+        """Once: all that depends on the load waits."""
         if self._loadless and self.plan.load and self._names:
             self._loadless = False
             say(
@@ -295,10 +287,8 @@ class Watcher:
         for file in self.journal.ended_days()[:1]:
             self._children.compact(file)
 
-    # --- inside ---
-
     def _now_s(self) -> float:
-        """The time of the model, which only rises; also updates the model's offset to the wall clock."""
+        """Only rises; also updates the model's offset to the wall clock."""
         t_s = self._t0_s + self._clocks.boot()
         self.model.ahead_s = self._clocks.wall() - t_s
         return t_s

@@ -24,8 +24,7 @@ readers that are 3 % and more behind, up to 6 % seem to follow; of those with a 
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """slope: of the lag, changes/s, with its 95 % interval; infinite where too few readings are independent. applied:
-    changes/s that were applied, offered less slope."""
+    """slope: of the lag, changes/s, with its 95 % interval; infinite where too few readings are independent."""
 
     offered: float
     slope: float
@@ -41,8 +40,8 @@ class Following:
 @dataclass(frozen=True, slots=True)
 class Followed:
     """up_to: the highest offered rate (changes/s) that is proved to be followed, as all below it; 0 for none.
-    behind_from: the lowest rate proved not to be followed; None for none. rate: what a reader that is behind applies,
-    with a 95 % interval: the highest rate that can be followed; None where no level is behind."""
+    behind_from: the lowest rate proved not to be followed. rate: what a reader that is behind applies, with a 95 %
+    interval: the highest rate that can be followed."""
 
     up_to: float
     behind_from: float | None
@@ -50,17 +49,17 @@ class Followed:
 
 
 def following(times_s: Sequence[float], lags: Sequence[float], offered: float) -> Following:
-    """One step: times of the readings (s, ascending), the lag (changes), and the rate at which changes were made (1/s,
-    above zero)."""
+    """One step: times of the readings (s, ascending), the lag (changes), and the rate at which changes were made
+    (1/s)."""
     rows = series.independent(list(zip(times_s, lags, strict=True)), residuals, fitted=2, fewest=FEWEST_BATCHES)
     fitted = line(*zip(*rows, strict=True)) if len(rows) >= FEWEST_BATCHES else None
     return _judged(offered, 0.0, math.inf) if fitted is None else _judged(offered, fitted.slope, fitted.half)
 
 
 def by_rates(applied: Sequence[float], offered: float) -> Following:
-    """One step from the rates at which changes were applied in equal slices of its time (1/s, in time order). Where the
-    lag only swings, the interval of their mean is too wide; then the line through the lag itself may prove it.
-    ValueError unless offered is above zero."""
+    """From the rates at which changes were applied in equal slices of a step (1/s, in time order). Where the lag only
+    swings, the interval of their mean is too wide; then the line through the lag itself may prove it. ValueError unless
+    offered is above zero."""
     if not offered > 0:
         raise ValueError(f"{offered} changes/s were offered; a rate above zero is needed")
     missing = offered - np.asarray(applied, dtype=np.float64)
@@ -89,8 +88,8 @@ def _judged(offered: float, slope: float, half: float) -> Following:
 
 
 def followed(steps: Sequence[Following]) -> Followed:
-    """All steps of a sweep over the change rate. A rate is followed where every step of it and of lower ones is; it is
-    not followed where most of its steps are behind."""
+    """Of a sweep over the change rate. A rate is followed where every step of it and of lower ones is; it is not
+    followed where most of its steps are behind."""
     by_rate: dict[float, list[Following]] = {}
     for step in sorted(steps, key=lambda step: step.offered):
         by_rate.setdefault(step.offered, []).append(step)

@@ -28,13 +28,13 @@ MOST_ROWS = 200_000
 
 
 def read_load(place: str) -> tuple[LoadWindow, ...]:
-    """place: a path, "-" for standard input. Raises SampleError, naming the wrong line and value."""
+    """place: a path, "-" for standard input. SampleError, naming the wrong line and value."""
     return parse_load(read_text(place, remedy="Give a CSV file of entries,seconds[,reads]."), name_of(place))
 
 
 def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
-    """The windows of a load in CSV text: from each row to the next one with more entries. The load begins at 0 entries
-    and 0 s unless the first row says otherwise. Raises SampleError for anything else."""
+    """Windows from each row to the next one with more entries. The load begins at 0 entries and 0 s unless the first
+    row says otherwise. SampleError."""
     lines = rows(text, name)
     names = header(lines)
     for column in names:
@@ -87,15 +87,13 @@ def _check(before: Point, after: Point, row: Row) -> None:
             )
 
 
-# --- the loads of a run ---
-
 AXIS, CHANGES = "entries", "change_rate"
 READS = ("mariadb.pool_reads", "mysql.pool_reads", "postgres.blocks_read")
 """Reads from beyond each database's own memory, 1/s."""
 
 
 def windows_of_run(run: RunFolder) -> tuple[LoadWindow, ...]:
-    """The loads of a run over the axis `entries`. RunError for another axis, and without a finished step."""
+    """Over the axis `entries`. RunError for another axis, and without a finished step."""
     remedy = "Measure a study whose steps load ever more entries: loadframe case show metadata-index."
     _check_axis(run, AXIS, "growth is read from", remedy)
     steps = [step for step in conclude(run).state(START).steps if step.throughput > 0]
@@ -105,7 +103,7 @@ def windows_of_run(run: RunFolder) -> tuple[LoadWindow, ...]:
 
 
 def following_of_run(run: RunFolder) -> tuple[tuple[Following, ...], Followed]:
-    """How each step over the axis `change_rate` followed, and the highest rate that is. RunError for another axis."""
+    """Each step over the axis `change_rate`, and the highest rate that is followed. RunError for another axis."""
     _check_axis(run, CHANGES, "a change log is judged on", "Measure a study whose load is a rate of changes.")
     steps = conclude(run).state(START).steps
     following = tuple(by_rates(step.batches, step.level) for step in sorted(steps, key=lambda step: step.level))
@@ -118,7 +116,6 @@ def _check_axis(run: RunFolder, wanted: str, what: str, remedy: str) -> None:
 
 
 def windows_of_steps(steps: Sequence[Step]) -> tuple[LoadWindow, ...]:
-    """Steps as windows of a load: one each where there are enough sizes for a law, else slices of the largest."""
     if len({step.level for step in steps}) >= FEWEST:
         windows = []
         for step in sorted(steps, key=lambda step: step.level):
@@ -152,8 +149,8 @@ def forecast_growth(
     memories: Mapping[str, float] = UNKNOWN_MEMORIES,
     up_to: float | None = None,
 ) -> GrowthForecast:
-    """Rate and time at the sizes `at` (entries; default: the load's end, else 2 and 4 times what was seen), from the
-    windows up to `up_to`, scored by later ones. memories: as `forecast`. SampleError where no window is left."""
+    """At the sizes `at` (entries; default: the load's end, else 2 and 4 times what was seen), from the windows up to
+    `up_to`, scored by later ones. memories: as `forecast`. SampleError where no window is left."""
     windows = sorted(windows, key=lambda window: (window.after, window.before))
     seen = [window for window in windows if up_to is None or window.after <= up_to]
     if not seen:

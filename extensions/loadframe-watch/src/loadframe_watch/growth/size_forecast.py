@@ -1,7 +1,6 @@
 """A load observed up to some size in, its rate and time at larger sizes out, or why they are unknown (docs/growth.md).
-The law of `size_law` is drawn from, and the errors of such laws on real databases are added, growing with the
-distance: MODEL_ERROR per doubling, chosen on the loads of role `tuned` of benchmarks/growth_loads.toml and scored on
-the others."""
+The law of `size_law` is drawn from, and the errors of such laws on real databases are added: MODEL_ERROR per doubling,
+chosen on the loads of role `tuned` of benchmarks/growth_loads.toml and scored on the others."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -28,14 +27,14 @@ LEAST_PART = 1 / 4
 ALIKE = 2.0
 """Two ends of memory less than this factor apart are one."""
 LEAST_CLIMB = 1.25
-"""A cost that climbs by less is not said to have left memory: flushing and checkpoints were seen to do as much."""
+"""Flushing and checkpoints were seen to make a cost climb by less."""
 MODEL_ERROR = {"in memory": 0.05, "beyond": 0.10}
 """Standard deviation of the logarithm, per doubling."""
 TAILS = 4
 """Degrees of freedom of the t-distributed error."""
 SEED = 20261126
 ROUNDING = 1e-9
-"""Rounding error of sizes that are sums of the entries of windows."""
+"""Of sizes that are sums of the entries of windows."""
 NOT_SCORED = (
     "Not scored: no load was noted on its way from an empty database to that size, so that neither the rate there nor "
     "the time to it is known."
@@ -48,8 +47,8 @@ NEAR = 1.1
 @dataclass(frozen=True, slots=True)
 class MemoryEnd:
     """Where the database outgrows its memory. entries: by the cost, with its 90 % interval; by_reads: by its own
-    counter of reads, or None. times: the cost of an entry at the end over that before. confirmed: both rise, and their
-    intervals meet or lie within a factor of 2. memory: the one whose size lies that near, or ""."""
+    counter of reads. times: the cost of an entry at the end over that before. confirmed: both rise, and their intervals
+    meet or lie within a factor of 2. memory: the one whose size lies that near, or ""."""
 
     entries: LoadInterval
     by_reads: LoadInterval | None
@@ -69,16 +68,12 @@ class GrowthPoint:
 
 @dataclass(frozen=True, slots=True)
 class GrowthRefusal:
-    """A size that is not forecast, and why, in a sentence."""
-
     entries: float
     because: str
 
 
 @dataclass(frozen=True, slots=True)
 class GrowthScored:
-    """A forecast and what was measured later."""
-
     entries: float
     rate: float
     rate_inside: bool
@@ -88,8 +83,8 @@ class GrowthScored:
 
 @dataclass(frozen=True, slots=True)
 class GrowthForecast:
-    """How a load goes on. entries: the largest size seen. windows: their number. now: the rate there. end: of memory,
-    or None. walls: sizes at which other memories end, by name. refused: why nothing is forecast."""
+    """entries: the largest size seen. windows: their number. now: the rate there. end: of memory. walls: sizes at which
+    other memories end, by name. refused: why nothing is forecast."""
 
     entries: float
     windows: int
@@ -106,10 +101,10 @@ class GrowthForecast:
 def forecast(
     windows: Sequence[LoadWindow], at: Sequence[float] = (), memories: Mapping[str, float] = UNKNOWN_MEMORIES
 ) -> GrowthForecast:
-    """The forecast for the sizes `at` (entries; by default 2 and 4 times the largest observed). memories: that the
-    database may use (a buffer pool, the cage), in the entries that fill each, by name; reads count beyond the smallest;
-    without any, no end of memory is forecast. Seeded: the same windows give the same forecast. ValueError for
-    impossible windows, and for sizes not finite and above zero."""
+    """For the sizes `at` (entries; by default 2 and 4 times the largest observed). memories: that the database may use
+    (a buffer pool, the cage), in the entries that fill each, by name; reads count beyond the smallest; without any, no
+    end of memory is forecast. Seeded: the same windows give the same forecast. ValueError for impossible windows, and
+    for sizes not finite and above zero."""
     if not all(math.isfinite(size) and size > 0 for size in at):
         raise ValueError(f"sizes to forecast must be finite and above zero, got {list(at)}")
     last = max((window.after for window in windows), default=0.0)
@@ -141,9 +136,9 @@ def forecast(
 
 
 def score(forecast: GrowthForecast, windows: Sequence[LoadWindow]) -> GrowthForecast:
-    """The forecast with the results of all windows, later ones included, at the sizes that they reach: the mean time of
-    repeated loads. Unchanged for loads that do not begin with an empty database, or have a gap; where they would reach
-    a size, a note explains why it is not scored."""
+    """With the results of all windows, later ones included, at the sizes that they reach: the mean time of repeated
+    loads. Unchanged for loads that do not begin with an empty database, or have a gap; where they would reach a size, a
+    note explains why it is not scored."""
     reached = max((window.after for window in windows), default=0.0)
     within = [point for point in forecast.at if point.entries <= reached * (1 + ROUNDING)]
     loads = _loads(windows)
@@ -169,8 +164,8 @@ def _near(load: Sequence[LoadWindow], size: float) -> list[LoadWindow]:
 
 
 def _loads(windows: Sequence[LoadWindow]) -> list[list[LoadWindow]] | None:
-    """The windows of each load, in order; None where one does not begin with an empty database or has a gap, and where
-    only one's total is known, which has no rate at a size."""
+    """In order; None where a load does not begin with an empty database or has a gap, and where only one's total is
+    known, which has no rate at a size."""
     loads: list[list[LoadWindow]] = []
     ends: dict[float, list[list[LoadWindow]]] = {}
     for window in sorted(windows, key=lambda window: (window.before, window.after)):
@@ -214,10 +209,10 @@ def _memory_end(law: SizeLaw, reads: SizeLaw | None, sizes: Mapping[str, float])
 def _walls(
     sizes: Mapping[str, float], last: float, end: MemoryEnd | None, reads: LoadInterval | None
 ) -> dict[str, float]:
-    """The sizes at which a memory is full, of those not left yet. reads: where the counted reads begin to rise. They go
-    beyond the database's own memory, the smallest: where they confirm the end of the cost, or cost nothing, that memory
-    is left, but not before its bytes are written. Where neither end was seen, only a part of an entry's bytes may be in
-    use, and memory hold more of them."""
+    """Of memories not left yet. reads: where the counted reads begin to rise. They go beyond the database's own memory,
+    the smallest: where they confirm the end of the cost, or cost nothing, that memory is left, but not before its bytes
+    are written. Where neither end was seen, only a part of an entry's bytes may be in use, and memory hold more of
+    them."""
     own = min(sizes.values(), default=0.0) if reads is not None and (end is None or end.confirmed) else 0.0
     left = max(own, 0.0 if end is None else end.entries.load * ALIKE)
     seen = WELL_BEYOND if end is not None or reads is not None else 1 / LEAST_PART
@@ -227,7 +222,7 @@ def _walls(
 def _refused(
     size: float, last: float, end: MemoryEnd | None, walls: Mapping[str, float], *, is_known: bool
 ) -> str | None:
-    """Why a size is not forecast. is_known: whether the size of a memory is known."""
+    """is_known: whether the size of a memory is known."""
     if size <= last:
         return None
     for name, wall in sorted(walls.items(), key=lambda item: item[1]):
@@ -275,7 +270,7 @@ def _point(law: SizeLaw, windows: Sequence[LoadWindow], size: float) -> GrowthPo
 
 
 def _rates(law: SizeLaw, size: float) -> Floats:
-    """Draws of the rate at a size. The few draws with a cost of nothing (`_is_unbounded`) are beyond every end."""
+    """The few draws with a cost of nothing (`_is_unbounded`) are beyond every end."""
     costs = law.costs(size)
     return np.asarray(1 / np.maximum(costs, 1e-6 * float(np.median(costs))))
 
@@ -296,7 +291,7 @@ def _estimate(draws: Floats) -> Estimate:
 
 
 def _notes(windows: Sequence[LoadWindow], end: MemoryEnd | None, reads_end: LoadInterval | None) -> list[str]:
-    """What a reader must know to trust it. reads_end: where the reads from beyond memory begin to rise."""
+    """reads_end: where the reads from beyond memory begin to rise."""
     if end is None and reads_end is not None:
         return [
             f"Reads from beyond memory rise from {reads_end.load:,.0f} entries on ({reads_end.low:,.0f} to "

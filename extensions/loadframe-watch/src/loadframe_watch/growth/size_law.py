@@ -17,11 +17,11 @@ from loadframe.analysis.arrays import Floats
 from loadframe.model import LoadInterval
 
 PER_DOUBLING = 8
-"""Windows are joined until they span an eighth of a doubling: a load in windows of equal time has most near its end."""
+"""A load in windows of equal time has most near its end: they are joined."""
 FEWEST = 8
 """Joined windows needed for a law of up to four terms."""
 ENDS = 60
-"""Sizes that are tried as the end of memory, from the first window's to the last's, evenly spaced in the logarithm."""
+"""Sizes that are tried as the end of memory."""
 DRAWS = 2000
 SEED = 20261125
 ROUNDS = 4
@@ -30,14 +30,14 @@ count less: at a scatter of 50 % a cost came out at 0.6 of its true value, at 10
 LEAST_NOISE = 0.01
 """Relative noise of a window: timers and commits leave as much."""
 LIKELY = 0.9
-"""Probability from which on the cost is said to change where memory ends."""
+"""Probability from which on memory is said to end."""
 LOW, HIGH = 0.05, 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class LoadWindow:
-    """A part of a load. before, after: entries in the database; seconds: its duration; reads: pages or blocks read from
-    beyond the database's memory, None where not counted."""
+    """before, after: entries in the database; reads: pages or blocks read from beyond its memory, None where not
+    counted."""
 
     before: float
     after: float
@@ -61,8 +61,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class SizeLaw:
-    """All choices with their weights (which add up to 1). first, last: entries between which there were windows. noise:
-    standard deviation of a joined window around the law, as a share of its time."""
+    """first, last: entries between which there were windows. noise: standard deviation of a joined window around the
+    law, as a share of its time. The weights of the choices add up to 1."""
 
     choices: tuple[Choice, ...]
     first: float
@@ -89,7 +89,7 @@ class SizeLaw:
         return np.asarray(values @ np.array([1.0, logs, 0.0]) + values[:, 2] * np.maximum(0.0, 1 - ends / entries))
 
     def seconds(self, before: float, after: float) -> Floats:
-        """Draws of the seconds from one size to another, (DRAWS,)."""
+        """Draws, (DRAWS,)."""
         values, ends = self._drawn
         spans = np.array([after - before, _logs(before, after, self.first)])
         return np.asarray(values[:, :2] @ spans + values[:, 2] * _missing(before, after, ends))
@@ -101,7 +101,7 @@ class SizeLaw:
 
     @property
     def end(self) -> LoadInterval | None:
-        """The end of memory with its 90 % interval, where one is LIKELY."""
+        """Of memory, with its 90 % interval, where one is LIKELY."""
         pairs = sorted((choice.end, choice.weight) for choice in self.choices if 2 in choice.terms)
         total = sum(weight for _, weight in pairs)
         if total < LIKELY:
@@ -115,8 +115,8 @@ class SizeLaw:
 
 
 def fit(windows: Sequence[LoadWindow], *, of_reads: bool = False) -> SizeLaw | None:
-    """The law of the seconds, or (of_reads) of the reads from beyond memory, which it also describes; None for fewer
-    than FEWEST joined windows, and for uncounted reads. ValueError for windows that go backwards or take no time."""
+    """Of the seconds, or (of_reads) of the reads from beyond memory; None for fewer than FEWEST joined windows, and for
+    uncounted reads. ValueError for windows that go backwards or take no time."""
     for window in windows:
         if not (
             0 <= window.before < window.after and window.seconds > 0 and math.isfinite(window.after + window.seconds)
@@ -197,7 +197,12 @@ def _fitted(before: Floats, after: Floats, values: Floats, scale: Floats) -> Siz
         scale = np.maximum(scale * (target - best.residuals), least)
     worth = series.worth(series.neighbours(best.residuals)) * len(target)
     noise = max(math.sqrt(best.squares / max(len(target) - len(best.terms) - 1, 1)), LEAST_NOISE)
-    logs = np.array([_log_weight(candidate, worth, noise, len(target)) for candidate in candidates])
+    logs = np.empty(len(candidates))
+    for at, candidate in enumerate(candidates):  # log likelihood less the penalty of its terms (Schwarz 1978)
+        climbs = 2 in candidate.terms  # the ends of memory share one choice
+        fits = -worth / len(target) * candidate.squares / (2 * noise**2)
+        penalty = (len(candidate.terms) + climbs) / 2 * math.log(worth)
+        logs[at] = fits - penalty - (math.log(ENDS) if climbs else 0.0)
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     stretch = noise**2 * len(target) / worth
@@ -211,7 +216,7 @@ def _fitted(before: Floats, after: Floats, values: Floats, scale: Floats) -> Siz
 
 
 def _least(design: Floats, target: Floats, terms: tuple[int, ...], end: float) -> Choice | None:
-    """Least squares with these terms; None where one of them is negative: the choice without it is tried as well."""
+    """Least squares; None where a term is negative: the choice without it is tried as well."""
     chosen = design[:, terms]
     inner = chosen.T @ chosen
     if np.linalg.matrix_rank(chosen) < len(terms):
@@ -225,10 +230,3 @@ def _least(design: Floats, target: Floats, terms: tuple[int, ...], end: float) -
         return None
     residuals: Floats = target - chosen @ values
     return Choice(terms, end, values, inverse, float((residuals**2).sum()), residuals)
-
-
-def _log_weight(candidate: Choice, worth: float, noise: float, count: int) -> float:
-    """Log likelihood of a choice less the penalty of its terms (Schwarz 1978); the ends of memory share one choice."""
-    parameters = len(candidate.terms) + (2 in candidate.terms)
-    fits = -worth / count * candidate.squares / (2 * noise**2)
-    return fits - parameters / 2 * math.log(worth) - (math.log(ENDS) if 2 in candidate.terms else 0.0)

@@ -33,8 +33,7 @@ def growth(
         typer.Option("--memory", metavar="NAME=SIZE", help="A memory of the database, for example buffer_pool=4GiB."),
     ] = None,
     database: Annotated[
-        str | None,
-        typer.Option("--database", metavar="SIZE", help="The size of the database at the end of the load."),
+        str | None, typer.Option("--database", metavar="SIZE", help="The size of the database at the end of the load.")
     ] = None,
     as_json: Json = False,
 ) -> None:

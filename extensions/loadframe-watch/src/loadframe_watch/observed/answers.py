@@ -28,7 +28,7 @@ def predict_observed(
     up_to: float | None = None,
     kind: Literal["closed", "rate"] | None = None,
 ) -> Forecast:
-    """The forecast of higher loads from rows in time order. SampleError as `learn` and `predict`."""
+    """SampleError as `learn` and `predict`."""
     learned = learn(observed)
     rows = learned.observations
     if rows is None or not rows.rows:
@@ -48,8 +48,8 @@ def predict_observed(
 
 
 def learned_json(learned: Learned) -> Json:
-    """loadframe.curve/1 of production data, with the rest under `observed`. basis: "response" where the points are 1 /
-    response time. Without throughput and response times there are no points."""
+    """loadframe.curve/1, with the rest under `observed`. basis: "response" where the points are 1 / response time.
+    Without throughput and response times there are no points."""
     empty = {field.name: None for field in fields(Curve)} | {"axis": "load", "points": (), "warnings": ()}
     shape = {"schema": "loadframe.curve/1", **empty} if learned.curve is None else curve_json(learned.curve)
     observed = asdict(replace(learned, curve=None, observations=None)) | asdict(learned.data)
@@ -60,12 +60,11 @@ def learned_json(learned: Learned) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Production:
-    """Production data, rows in time order, for the verbs of the core."""
+    """For the verbs of the core. observed: rows in time order."""
 
     observed: Observed
 
     def curve(self, within_latency_p95_ms: float | None, unit: str) -> tuple[Json, str]:
-        """The curve, as JSON and as text."""
         learned = learn(self.observed, within_latency_p95_ms=within_latency_p95_ms)
         return learned_json(learned), render_learned(learned, unit=unit)
 
@@ -74,8 +73,7 @@ class Production:
 
 
 def production(files: Sequence[tuple[str, str]], series: SeriesOptions) -> Production:
-    """The rows in these files. files: their texts and names. UsageError for a --use without a name, SampleError as
-    `import_observed`."""
+    """files: texts and names. UsageError for a --use without a name, SampleError as `import_observed`."""
     mapping = ObservedMapping(
         load=series.load,
         throughput=series.throughput,

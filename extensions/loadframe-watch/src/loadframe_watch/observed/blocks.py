@@ -18,8 +18,7 @@ BLOCK = 2.0
 MOST_BLOCKS = 400
 """More add no information, and each is left out in turn."""
 FEWEST_BLOCKS = 20
-"""The fewest blocks, also where rows are correlated over a twentieth of the data or more; a note then calls the
-intervals too narrow."""
+"""Also where rows are correlated over a twentieth of the data or more; a note then calls the intervals too narrow."""
 SHORTEST = 4
 """Rows of a block, where there are enough rows: counts at the edge of one window belong to the next."""
 REFERENCE_BINS, END_PIECES = 24, 4
@@ -32,12 +31,12 @@ GAP = 5.0
 MISSED = 1.5
 """A pause this many times the usual one lacks at least a row."""
 EVEN = 1.2
-"""Rows are evenly spaced where the pauses' quartiles differ by less than this factor; else none can be missing."""
+"""Rows are evenly spaced where the pauses' quartiles differ by less than this factor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """label: block of each row, (n,), from 0 in time order. count: of blocks. rows: of each. tau: in rows."""
+    """label: block of each row, (n,), from 0 in time order. rows: of each. tau: in rows."""
 
     label: Whole
     count: int
@@ -53,7 +52,6 @@ def reference(load: Floats, value: Floats) -> Floats:
 
 
 def _knots(load: Floats, value: Floats) -> tuple[Floats, Floats]:
-    """Loads, ascending, and the typical values there."""
     known = np.isfinite(load) & np.isfinite(value)
     order = np.argsort(load[known], kind="stable")
     sorted_load, sorted_value = load[known][order], value[known][order]
@@ -70,7 +68,7 @@ def _knots(load: Floats, value: Floats) -> tuple[Floats, Floats]:
 
 def standardised(load: Floats, value: Floats) -> Floats:
     """Each row's distance from the typical value at its load, in robust standard deviations at that load, (n,), NaN
-    where the cell is missing: free of the load, with even noise. 0 beyond the outermost loads with a typical value."""
+    where the cell is missing. 0 beyond the outermost loads with a typical value."""
     at, typical = _knots(load, value)
     if not len(at):
         return np.full_like(load, np.nan)
@@ -83,8 +81,8 @@ def standardised(load: Floats, value: Floats) -> Floats:
 
 
 def blocks(residuals: list[Floats], count: int) -> Blocks:
-    """Blocks of `count` rows, as long as the most correlated column requires, but at least FEWEST_BLOCKS of them.
-    residuals: `standardised` columns, (count,) each, clipped at FAR."""
+    """As long as the most correlated column requires, but at least FEWEST_BLOCKS of them. residuals: `standardised`
+    columns, (count,) each."""
     tau = max((series.autocorrelation_time(np.clip(column, -FAR, FAR)) for column in residuals), default=1.0)
     most = max(1, count // FEWEST_BLOCKS)
     rows = int(np.clip(np.ceil(BLOCK * tau), max(min(SHORTEST, most), -(-count // MOST_BLOCKS)), most))
@@ -103,7 +101,7 @@ def means(value: Floats, label: Whole, count: int) -> tuple[Floats, Floats]:
 
 
 def missing(time_s: Floats) -> MissingRows:
-    """Missing rows between evenly spaced rows in time order; none where they are not evenly spaced."""
+    """None are, unless rows in time order are evenly spaced."""
     usual, _ = pauses(time_s)
     between = np.diff(time_s)
     quarters = np.quantile(between, (0.25, 0.75)) if len(between) else np.zeros(2)
@@ -124,7 +122,6 @@ def missing(time_s: Floats) -> MissingRows:
 
 
 def pauses(time_s: Floats) -> tuple[float, int]:
-    """The usual time between rows, and the number of gaps."""
     if len(time_s) < 2:
         return 0.0, 0
     between = np.diff(time_s)
@@ -155,7 +152,7 @@ class Line:
 
 
 def law(x: Floats, y: Floats, weight: Floats) -> Line | None:
-    """The line through block means, (n,) each, weight: rows of each. None for few blocks, or where x hardly varies."""
+    """Through block means, (n,) each, weight: rows of each. None for few blocks, or where x hardly varies."""
     known = np.isfinite(x) & np.isfinite(y) & (weight > 0)
     x, y, weight = x[known], y[known], weight[known]
     if len(x) < FEWEST or not float(np.std(x)) > LEAST_SPREAD * abs(float(np.mean(x))):
@@ -184,7 +181,7 @@ class Growing:
 
 
 def growing(x: Floats, y: Floats, weight: Floats) -> Growing | None:
-    """How the slope changes from the lower half of x to the upper one; None unless that is proven."""
+    """None unless it is proven that the slope differs between the halves of x."""
     known = np.isfinite(x) & np.isfinite(y) & (weight > 0)
     x, y, weight = x[known], y[known], weight[known]
     if len(x) < 2 * FEWEST:
@@ -216,8 +213,8 @@ def _slopes(x: Floats, y: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 
 def _huber(x: Floats, y: Floats, weight: Floats) -> Floats:
-    """Weights of at most 1, less in proportion for a block further than HUBER robust deviations from the line. Noise is
-    assumed to grow with the fit."""
+    """At most 1, less in proportion for a block further than HUBER robust deviations from the line. Noise is assumed to
+    grow with the fit."""
     robust = np.ones(len(x))
     for _ in range(ROUNDS):
         slope, background = map(float, _slopes(x, y, weight * robust))

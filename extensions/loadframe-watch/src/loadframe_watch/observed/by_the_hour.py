@@ -25,8 +25,8 @@ ANY = (-math.inf, math.inf)
 
 
 def driver(time_s: Cells, load: Cells, use: Cells) -> Driver:
-    """What drives a use: (n,) each, in time order, None or NaN where missing. "load" for rows of less than a day;
-    "hour" where the hour is proven to drive it, at least in part; "either" where the two cannot be distinguished."""
+    """(n,) each, in time order, None or NaN where missing. "load" for rows of less than a day; "hour" where the hour is
+    proven to drive the use, at least in part; "either" where the two cannot be distinguished."""
     times, loads, uses = (np.array(cells, dtype=np.float64) for cells in (time_s, load, use))
     if len(times) < 2 or times[-1] - times[0] < DAY_S:
         return "load"
@@ -88,8 +88,8 @@ SINCE_1970 = 1e8
 
 
 def apart(resource: str, time_s: Floats, load: Floats, use: Floats, response: Floats | None) -> Apart | None:
-    """When the use was near its end apart from the load. time_s: ascending, UTC where it is seconds since 1970; load,
-    use, response: (n,), NaN where missing. None where it was not, or in fewer than FEWEST_PEAK_ROWS rows."""
+    """time_s: ascending, UTC where it is seconds since 1970; load, use, response: (n,), NaN where missing. None where
+    the use was not near its end apart from the load, or in fewer than FEWEST_PEAK_ROWS rows."""
     known = np.isfinite(load) & np.isfinite(use)
     time_s, load, use = time_s[known], load[known], use[known]
     rows, usual = _rows(load, use)
@@ -129,8 +129,8 @@ def apart(resource: str, time_s: Floats, load: Floats, use: Floats, response: Fl
 
 
 def by_the_clock(time_s: Floats, load: Floats, use: Floats) -> Flags:
-    """Mask (n,) of rows that are near their end apart from the load, where that happens at the same hours of most days;
-    they carry no information on the effect of the load. Times are seconds since 1970."""
+    """Mask (n,) of rows that are near their end apart from the load, where that happens at the same hours of most days.
+    Times are seconds since 1970."""
     marked = np.zeros(len(use), dtype=np.bool_)
     known = np.flatnonzero(np.isfinite(load) & np.isfinite(use))
     rows, _ = _rows(load[known], use[known])
@@ -141,7 +141,7 @@ def by_the_clock(time_s: Floats, load: Floats, use: Floats) -> Flags:
 
 
 def _rows(load: Floats, use: Floats) -> tuple[Whole, Floats]:
-    """The rows' indices; and for all rows the usual use at such loads or higher ones."""
+    """Their indices; and for all rows the usual use at such loads or higher ones."""
     if not (use >= FULL).any():
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     typical = reference(load, use)
@@ -170,7 +170,6 @@ def _window(at_s: Floats) -> tuple[float, float, bool] | None:
 
 
 def _slower(rows: Whole, load: Floats, response: Floats) -> float | None:
-    """Median factor by which these rows exceed the usual response time at their load."""
     times = (response / reference(load, response))[rows]
     times = times[np.isfinite(times)]
     return float(np.median(times)) if len(times) >= FEWEST_RESPONSES else None

@@ -1,5 +1,5 @@
 """CSV in time order: a column of times, a load, and what was seen at each moment; empty cells are missing. Also what
-`pmrep -o csv` of Performance Co-Pilot writes: its first column is Time, its others are metrics by name."""
+`pmrep -o csv` of Performance Co-Pilot writes: its first column is Time."""
 
 import math
 from collections.abc import Sequence
@@ -25,11 +25,11 @@ REMEDY = (
     "names are said with --load, --throughput, --response and --use."
 )
 RESPONSES = (("response_s", 1.0, "mean"), ("response_ms", 1000.0, "mean"), ("latency_p95_ms", 1000.0, "p95"))
-"""Columns of response times: name, parts of a second, which statistic of the window's response times it is."""
+"""Name, parts of a second, which statistic of the window's response times it is."""
 
 
 def parse_table(text: str, name: str) -> Table:
-    """Rows without times are one second apart, in file order. Raises SampleError, naming line and value."""
+    """Rows without times are one second apart, in file order. SampleError, naming line and value."""
     lines = rows(text, name)
     if not lines:
         raise SampleError(f"{name} is empty", remedy=REMEDY)
@@ -77,7 +77,6 @@ def parse_table(text: str, name: str) -> Table:
 
 
 def _plain(name: str) -> str:
-    """Our own columns in lower case; others as they are."""
     lower = name.lower()
     known = lower in ("load", "throughput", *(row[0] for row in RESPONSES))
     return lower if known or lower.startswith(("util.", "use.", "servers.")) else name
@@ -161,7 +160,7 @@ def _time(row: Row, column: int, name: str) -> float:
 
 
 def moment(text: str) -> float | None:
-    """Seconds since 1970 of a date and time in ISO 8601, UTC unless it names a zone; None for other text."""
+    """Seconds since 1970 from ISO 8601, UTC unless it names a zone; None for other text."""
     try:
         date = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -170,7 +169,6 @@ def moment(text: str) -> float | None:
 
 
 def zoneless(text: str) -> bool:
-    """Whether it is a date and time of an unknown zone, as pmrep writes them."""
     try:
         return finite(text) is None and datetime.fromisoformat(text.strip()).tzinfo is None
     except ValueError:

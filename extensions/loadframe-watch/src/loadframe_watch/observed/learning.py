@@ -1,5 +1,5 @@
-"""Production data: rows in time order in; curve, demands, saturation and changes out (docs/observed.md). The curve, its
-knee and its cliff are those of measured levels (curve.py); only the blocks come from elsewhere."""
+"""Production data: rows in time order in; curve, demands, saturation and changes out (docs/observed.md). Curve, knee
+and cliff are those of measured levels (curve.py)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,19 +30,19 @@ from loadframe_watch.observed.rows import FEWEST_ROWS, LEAST_RANGE, Level, Rows,
 from loadframe_watch.saturation_of_rows import FULL, NEAR, OfRows, bend, of_rows
 
 AFTER_CHANGE = 0.15
-"""The rows after the last change must be at least this share of all."""
+"""Least share of the rows after the last change."""
 ADVICE = {
     "; load further.": "; no higher load was observed.",
     "but these levels do not show where: measure more blocks.": "but these rows do not show where.",
 }
-"""What stands for a curve's advice on measuring: these data were only observed."""
+"""In place of a curve's advice on measuring."""
 LONG_MEMORY = 1.0
 """Blocks of fewer autocorrelation times are too short to be independent."""
 
 
 def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> Learned:
-    """The curve, needs per request, saturation and changes from rows in time order. SampleError for few rows, a load
-    that does not vary, nothing but the load, and an objective without a p95."""
+    """From rows in time order. SampleError for few rows, a load that does not vary, nothing but the load, and an
+    objective without a p95."""
     if within_latency_p95_ms is not None and observed.response_is != "p95":
         raise SampleError(
             f"{observed.name} has no p95 latency, so the capacity within an objective is unknown",
@@ -103,7 +103,6 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
 
 
 def _last_regime(rows: Rows, changes: tuple[RegimeChange, ...]) -> tuple[Rows, list[str]]:
-    """The rows after the last change that leaves enough of them, and notes on that."""
     if not changes:
         return rows, []
     for change in reversed(changes):
@@ -138,7 +137,7 @@ def _of_late(rows: Rows) -> list[str]:
 def _curve(
     levels: tuple[Level, ...], column: str, observed: Observed, rows: Rows, within_ms: float | None
 ) -> Curve | None:
-    """The curve of the throughput, or of 1 / response time (that of one requester). None without the column."""
+    """Of the throughput, or of 1 / response time (that of one requester). None without the column."""
     if column not in rows.columns:
         return None
     samples = []
@@ -211,8 +210,7 @@ def _demand(
 
 
 def _ahead(rows: Rows, blocks: Blocks, observed: Observed, demands: Sequence[ObservedDemand]) -> Observations | None:
-    """The levels' cells in the form of a forecast's input, without cells that lack a throughput or a resource's use.
-    None without a throughput."""
+    """None without a throughput."""
     if "throughput" not in rows.columns:
         return None
     inputs, p95 = [], observed.response_is == "p95"

@@ -27,8 +27,7 @@ _NOT_NUMBERS = ("NaN", "+Inf", "-Inf", "Inf")
 
 
 def parse_prometheus(text: str, name: str) -> Table:
-    """The series of one answer, or of a list of them. Raises SampleError, also for an error answer or too large
-    ones."""
+    """One answer, or a list of them. SampleError, also for an error answer or too large ones."""
     document = read_json(text, name, WHOLE_ANSWER)
     answers = document if isinstance(document, list) else [document]
     series: list[Series] = []
@@ -55,7 +54,7 @@ def parse_prometheus(text: str, name: str) -> Table:
 
 
 def _warnings(answer: Mapping[str, Any]) -> Iterator[str]:
-    """The warnings of Prometheus, or of a store behind it, about its own answer."""
+    """Of Prometheus, or of a store behind it."""
     said = answer.get("warnings")
     for warning in said[:MOST_WARNINGS] if isinstance(said, list) else ():
         yield f"Prometheus warned: {words(warning, 200)}"
@@ -122,7 +121,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.:-]{1,60}")
 
 @dataclass(slots=True)
 class _Sysstat:
-    """Values by series and time, the restarts of the machine, and whether times are of an unknown zone."""
+    """Values by series and time, restarts of the machine, and whether times are of an unknown zone."""
 
     name: str
     values: dict[tuple[str, tuple[tuple[str, str], ...]], dict[float, float]] = field(default_factory=dict)
@@ -138,12 +137,11 @@ class _Sysstat:
 
 
 def is_json(text: str) -> bool:
-    """Whether JSON text is sysstat's."""
     return re.match(r'\s*\{\s*"sysstat"\s*:', text.removeprefix("\ufeff")) is not None
 
 
 def parse_sysstat(text: str, name: str) -> Table:
-    """The series in either form. Raises SampleError, naming the line, or the place, that is wrong."""
+    """In either form. SampleError, naming the line, or the place, that is wrong."""
     sysstat = _Sysstat(name)
     (_json if is_json(text) else _lines)(text, sysstat)
     if not sysstat.values:
@@ -171,7 +169,6 @@ def _usual(series: tuple[Series, ...], busy: tuple[Series, ...]) -> ObservedMapp
 
 
 def _column(name: str) -> str:
-    """%user, rxpck/s and util-percent without their units."""
     return name.strip().lstrip("%").removesuffix("/s").removesuffix("-percent")
 
 
@@ -250,7 +247,7 @@ def _json(text: str, sysstat: _Sysstat) -> None:
 
 
 def _within(key: str, value: Any, labels: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, str], float]]:
-    """Every number below, with its column and the devices above it. parse_json has bounded the depth."""
+    """With the column and the devices above each number. parse_json has bounded the depth."""
     if isinstance(value, dict):
         named = {LABELS[name]: _device(str(device)) for name, device in value.items() if name in LABELS}
         for name, below in value.items():
@@ -276,14 +273,13 @@ NOTHING_SAID = ObservedMapping()
 
 
 def import_observed(place: str, mapping: ObservedMapping = NOTHING_SAID, *, also: Sequence[str] = ()) -> Observed:
-    """The rows of a monitoring file; "-" is standard input. mapping: which series is what, if the usual names do not
-    say it. also: more files, whose series are joined by their times. Raises SampleError, naming the line, the series or
-    the value that is wrong."""
+    """ "-" is standard input. mapping: which series is what, if the usual names do not say it. also: more files, whose
+    series are joined by their times. SampleError, naming the line, the series or the value that is wrong."""
     return rows_of([(read_text(file, remedy=REMEDY), name_of(file)) for file in (place, *also)], mapping)
 
 
 def named_series(option: str, terms: Sequence[str], remedy: str) -> dict[str, str]:
-    """Terms of a mapping by their names, from an option's `NAME=SERIES` values. Raises UsageError."""
+    """By name, from an option's `NAME=SERIES` values. UsageError."""
     by_name: dict[str, str] = {}
     for given in terms:
         name, equals, term = (part.strip() for part in given.partition("="))
@@ -294,7 +290,6 @@ def named_series(option: str, terms: Sequence[str], remedy: str) -> dict[str, st
 
 
 def rows_of(files: Sequence[tuple[str, str]], mapping: ObservedMapping) -> Observed:
-    """The same from the texts of files and their names."""
     return assemble(_joined([_table(text, name) for text, name in files]), mapping)
 
 
@@ -315,7 +310,7 @@ def _table(text: str, name: str) -> Table:
 
 
 def _joined(tables: Sequence[Table]) -> Table:
-    """One table of all; for the usual names, earlier tables take precedence."""
+    """For the usual names, earlier tables take precedence."""
     series: list[Series] = [metric for table in tables for metric in table.series]
     if len(series) > MOST_SERIES and len(tables) > 1:
         raise SampleError(f"the files have {len(series):,} series; at most {MOST_SERIES:,} are read", remedy=FEWER)

@@ -1,4 +1,4 @@
-"""What was observed of a system under the load of its users: rows in time order, and what was learnt from them."""
+"""What was observed of a system under its users' load, and what was learnt from it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,8 +16,7 @@ Driver = Literal["load", "hour", "either"]
 class ObservedMapping:
     """Which series of a file is what; None: the one with the usual name. A term is NAME, NAME{label="value", ...}
     (matching series are added up), TERM / NUMBER, or TERM / TERM. Series whose name ends like a counter's (_total,
-    _count, _sum, _bucket), and those of `counters`, become rates per second. use: terms by resource, each a share from
-    0 to 1."""
+    _count, _sum, _bucket), and those of `counters`, become rates per second. use: by resource, a share from 0 to 1."""
 
     load: str | None = None
     throughput: str | None = None
@@ -27,7 +26,6 @@ class ObservedMapping:
     response_is: ResponseIs = "mean"
 
     def completed(self, usual: "ObservedMapping") -> "ObservedMapping":
-        """This mapping, with the usual names of what it does not name."""
         return replace(
             self,
             load=self.load or usual.load,
@@ -40,9 +38,9 @@ class ObservedMapping:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Rows in time order, (n,) each; NaN where a cell is missing. time_s: seconds, of the clock of the file. load: in
-    any unit. throughput: 1/s. response_s: seconds, the mean or the p95 of the row's window. use: share of
-    each resource in use, 0 to 1. servers: as in `Observations`. notes: sentences on what was left out or changed."""
+    """Rows in time order, (n,) each; NaN where a cell is missing. time_s: of the clock of the file. load: in any unit.
+    throughput: 1/s. response_s: the mean or the p95 of the row's window. use: share of each resource, 0 to 1. servers:
+    as in `Observations`. notes: on what was left out or changed."""
 
     name: str
     time_s: tuple[float, ...]
@@ -57,14 +55,14 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class ObservedDemand:
-    """One resource by the utilisation law: use = background + demand x throughput, 95 % intervals over time blocks.
-    demand_s: seconds of the whole resource per request; None without a throughput. background: its use without any.
-    highest_use: of the highest level, at highest_load. full_at: the load at which the use would reach 1, with an
-    interval that also covers a use that is not linear; None where it does not rise with the load, or provably flattens
-    (flattens). cheaper: each request needs less of it the more there are, with no end in sight. driver: "hour" where
-    the hour of the day provably drives its use rather than the load: then it has no demand and never saturates;
-    "either" where that is unknown. growing: the demand of the upper half of the loads over that of the lower half, from
-    growing_low to growing_high (infinite where the lower half may need none); None where not proven to differ."""
+    """By the utilisation law: use = background + demand x throughput, 95 % intervals over time blocks. demand_s:
+    seconds of the whole resource per request; None without a throughput. highest_use: of the highest level, at
+    highest_load. full_at: where the use would reach 1, with an interval that also covers a use that is not linear; None
+    where it does not rise with the load, or provably flattens. cheaper: each request needs less of it the more there
+    are, with no end in sight. driver: "hour" where the hour of the day provably drives its use: then it has no demand
+    and never saturates; "either" where that is unknown. growing: the demand of the upper half of the loads over that of
+    the lower half, from growing_low to growing_high (infinite where the lower half may need none); None where not
+    proven to differ."""
 
     resource: str
     highest_use: float
@@ -86,10 +84,10 @@ class ObservedDemand:
 @dataclass(frozen=True, slots=True)
 class Apart:
     """When a resource was used by 90 % or more though such loads, or higher ones, typically take less than 70 % of it
-    (usual). use, highest_use: median and maximum of these rows; low_load, high_load: their loads; spells: stretches of
-    them, longest_s: the longest; first_s, last_s: the first and the last row. days: on how many of days_seen, UTC; None
-    without a wall clock. hours_from_s, hours_to_s: seconds since midnight between which all (always) or nine in ten
-    were. weekday: 0 for Monday, if common to all. response: over the usual response time at their loads."""
+    (usual). use, highest_use: median and maximum of these rows; spells: stretches of them. days: on how many of
+    days_seen, UTC; None without a wall clock. hours_from_s, hours_to_s: seconds since midnight between which all
+    (always) or nine in ten were. weekday: 0 for Monday, if common to all. response: over the usual response time at
+    their loads."""
 
     resource: str
     rows: int
@@ -113,9 +111,8 @@ class Apart:
 
 @dataclass(frozen=True, slots=True)
 class GrowsByItself:
-    """A resource whose use grows with time at equal load. use: at the end; per_day, low_per_day, high_per_day: share of
-    the whole, 95 %; ends_s, ends_low_s, ends_high_s: when it would be full (seconds, as in Observed; infinite:
-    unknown)."""
+    """With time, at equal load. use: at the end; per_day, low_per_day, high_per_day: share of the whole, 95 %; ends_s,
+    ends_low_s, ends_high_s: when it would be full (as Observed.time_s; infinite: unknown)."""
 
     resource: str
     use: float
@@ -129,8 +126,7 @@ class GrowsByItself:
 
 @dataclass(frozen=True, slots=True)
 class RegimeChange:
-    """From at_s (seconds, as in Observed) on `what` ("the use of cpu") is `ratio` times as high as before at equal
-    load."""
+    """From at_s (as Observed.time_s) on `what` ("the use of cpu") is `ratio` times as high as before at equal load."""
 
     at_s: float
     what: str
@@ -139,8 +135,8 @@ class RegimeChange:
 
 @dataclass(frozen=True, slots=True)
 class MissingRows:
-    """Rows that an even pace of one every usual_s would have: their number, pauses and seconds in all, and the longest
-    pause with the time of its first missing row. None are missing where rows come at no even pace."""
+    """Rows that an even pace of one every usual_s would have: number, pauses and seconds in all, and the longest pause
+    with the time of its first missing row."""
 
     usual_s: float
     rows: int = 0
@@ -152,10 +148,10 @@ class MissingRows:
 
 @dataclass(frozen=True, slots=True)
 class ObservedData:
-    """How much there was to learn from. rows: all; used: those of the last regime with a load and anything else;
-    incomplete: used rows with an empty cell; gaps: pauses of more than a few rows; span_s: from the first used row to
-    the last; block_s, blocks: rows closer than block_s are correlated, and count as one; outliers: rows far from their
-    neighbours at equal load; missing: of all rows. response_s, slow_response_s: median and p99 of the response time."""
+    """used: rows of the last regime with a load and anything else; incomplete: used rows with an empty cell; gaps:
+    pauses of more than a few rows; span_s: from the first used row to the last; block_s, blocks: rows closer than
+    block_s are correlated, and count as one; outliers: rows far from their neighbours at equal load. response_s,
+    slow_response_s: median and p99 of the response time."""
 
     rows: int
     used: int
@@ -172,11 +168,10 @@ class ObservedData:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What production data show of the system behind them. apart: resources near their end without the load to explain
-    it. growing: those whose use grows with time. curve: over levels of the load; None without throughput and response.
-    basis: its throughput is requests per second, or 1 / response time where none was observed. response_bend: the load
-    from which on the response time is 1.5 times that at the lowest third of the loads. came_near: any resource was near
-    its end, or the throughput bent. observations: the same rows by level and time block, for a forecast, or None."""
+    """apart: resources near their end without the load to explain it. growing: with time. curve: over levels of the
+    load; None without throughput and response. basis: of its throughput. response_bend: the load from which on the
+    response time is 1.5 times that at the lowest third of the loads. came_near: any resource was near its end, or the
+    throughput bent. observations: the same rows by level and time block, for a forecast."""
 
     name: str
     data: ObservedData

@@ -28,7 +28,7 @@ MOST_CHANGES = 6
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """The number of rows of each batch and bin, and the sum of their logarithms, (batches, BINS)."""
+    """Number of rows by batch and bin, and sum of their logarithms, (batches, BINS)."""
 
     number: Floats
     total: Floats
@@ -38,7 +38,7 @@ class _Sums:
 
 
 def changes(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tuple[RegimeChange, ...]:
-    """Every proven change, in time order; of columns that change together each is listed. load and columns: (n,)."""
+    """Every proven one, in time order; of columns that change together each is listed. load and columns: (n,)."""
     label, judged = _judged(load, columns)
     regime_changes: list[RegimeChange] = []
     for name, sums in judged:
@@ -81,7 +81,7 @@ def _judged(load: Floats, columns: Mapping[str, Floats]) -> tuple[Whole, list[tu
 
 
 def _logarithms(load: Floats, values: Floats) -> Floats | None:
-    """log of each value, clipped far from the typical one at its load; NaN where missing. None for a column near 0."""
+    """Clipped far from the typical value at the load; NaN where missing. None for a column near 0."""
     typical = reference(load, values)
     scale = float(np.nanmedian(values)) if np.isfinite(values).any() else 0.0
     usable = np.isfinite(values) & (typical > 0.02 * scale) & (load > 0)
@@ -119,7 +119,6 @@ def _slopes(load: Floats, logs: Floats, edges: Floats) -> Floats:
 
 
 def _split(sums: _Sums, offset: int) -> list[int]:
-    """Indices of the first batch after each change."""
     count = len(sums.number)
     places = range(SHORTEST, count - SHORTEST + 1)
     strengths = [_strength(sums.of(0, at), sums.of(at, count)) for at in places]
@@ -130,7 +129,7 @@ def _split(sums: _Sums, offset: int) -> list[int]:
 
 
 def _difference(before: _Sums, after: _Sums) -> tuple[float, float]:
-    """Log difference of the later side at equal load, and the share (0..1) of the rows' weight at common loads."""
+    """In logarithms, of the later side at equal load; and the share (0..1) of the rows' weight at common loads."""
     first, second = before.number.sum(axis=0), after.number.sum(axis=0)
     weight = np.divide(first * second, first + second, out=np.zeros(BINS), where=(first > 0) & (second > 0))
     means = [
@@ -145,7 +144,7 @@ def _difference(before: _Sums, after: _Sums) -> tuple[float, float]:
 
 
 def _strength(before: _Sums, after: _Sums, *, few_after: bool = False) -> float:
-    """Difference of two sides in standard errors; 0 where it is below LEAST_CHANGE, or they share few loads."""
+    """In standard errors; 0 where the difference is below LEAST_CHANGE, or the sides share few loads."""
     difference, common = _difference(before, after)
     if abs(difference) < LEAST_CHANGE or common < LEAST_COMMON:
         return 0.0
@@ -162,7 +161,7 @@ def _strength(before: _Sums, after: _Sums, *, few_after: bool = False) -> float:
 
 
 def _residuals(side: _Sums) -> Floats:
-    """Mean residual of each batch with rows around the side's own means of the bins."""
+    """Mean of each batch with rows around the side's own means of the bins."""
     number = side.number.sum(axis=0)
     means = np.divide(side.total.sum(axis=0), number, out=np.zeros(BINS), where=number > 0)
     rows = side.number.sum(axis=1)

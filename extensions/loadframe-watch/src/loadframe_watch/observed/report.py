@@ -33,7 +33,6 @@ FLATTENS = "flattens as the load rises; where it would be full is not in sight"
 
 
 def render_learned(learned: Learned, *, unit: str = "load", width: int = terminal.WIDTH) -> str:
-    """What production data show. unit: what the load counts."""
     curve, response = learned.curve, learned.basis == "response"
     warnings = () if curve is None else curve.warnings
     shown: tuple[doc.Section, ...] = () if curve is None else (levels(curve, unit, response=response),)
@@ -52,7 +51,6 @@ def render_learned(learned: Learned, *, unit: str = "load", width: int = termina
 
 
 def answer(learned: Learned, unit: str) -> list[str]:
-    """Where it saturates, or that the load never came near; and which resource would be full first."""
     known = [demand for demand in learned.demands if demand.full_at is not None]
     first = min(known, key=lambda demand: demand.full_at.load if demand.full_at else math.inf, default=None)
     curve, top = learned.curve, words.load(learned.highest_load, unit)
@@ -119,7 +117,7 @@ def _needs(demand: ObservedDemand) -> Iterator[str]:
 
 
 def _times(ratio: float, low: float, high: float) -> str:
-    """How many times as much; of an interval that is too wide only the end nearer to 1."""
+    """Of an interval that is too wide only the end nearer to 1."""
     if ratio > 1 and (high == math.inf or rounding.is_vague(low, high)):
         return f"at least {rounding.plain(low)} times as much as at the lower ones" if low > 1 else "more of it"
     if low <= 0 or rounding.is_vague(low, high):
@@ -139,7 +137,6 @@ def _where(demand: ObservedDemand, unit: str) -> str:
 
 
 def apart(spells: Apart) -> str:
-    """When a resource was nearly full for other reasons than the load."""
     low, high = rounding.plain(spells.low_load), rounding.plain(spells.high_load)
     loads = low if low == high else f"{low} to {high}"
     most = f", {rounding.percent(spells.highest_use)} at the most; {counted(spells.rows, 'row')}"
@@ -222,7 +219,6 @@ def data(learned: Learned) -> list[str]:
 
 
 def absent(missing: MissingRows) -> list[str]:
-    """One sentence on missing rows, or none."""
     if not missing.rows or missing.longest_at_s is None:
         return []
     since = _since(missing.longest_at_s)
@@ -238,7 +234,6 @@ def absent(missing: MissingRows) -> list[str]:
 
 
 def moment(at_s: float, form: str = "%Y-%m-%d %H:%M:%S UTC") -> str:
-    """A time as a date, or as a time from the start."""
     if at_s < SINCE_1970:
         return f"After {rounding.seconds(at_s)}"
     return datetime.fromtimestamp(min(at_s, 2e11), UTC).strftime(form)
@@ -258,7 +253,7 @@ SCHEMA = "loadframe.watch-import/1"
 
 
 def import_json(watch: ImportedWatch) -> dict[str, Any]:
-    """JSON-ready. `model` as a `model` line of a day file; times are wall clock."""
+    """`model` as a `model` line of a day file; times are wall clock."""
     fields = asdict(watch)
     del fields["has_response"], fields["titles"]
     return {"schema": SCHEMA, **fields}

@@ -1,7 +1,7 @@
 """The rows of production data that count (those with a load and any other value, in time order), and these as levels
-and blocks of a curve (docs/observed.md, "Curve"), so that what holds for measured curves (curve.py, prediction/) holds
-for observed ones. A bin's value in a block is the median of its rows there (a throughput, a response time), or their
-mean (a use: the utilisation law is one of means), moved to the load of the level along the curve's own slope."""
+and blocks of a curve (docs/observed.md, "Curve"). A bin's value in a block is the median of its rows there (a
+throughput, a response time), or their mean (a use: the utilisation law is one of means), moved to the load of the level
+along the curve's own slope."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,9 +19,8 @@ FEWEST_CELLS = 4
 MOST_CELLS = 12
 """Values of a level: more blocks are averaged, neighbours in time first."""
 PER_DOUBLING, MOST_LEVELS = 4.0, 14
-"""Levels of a curve."""
 PER_DOUBLING_AHEAD, MOST_LEVELS_AHEAD = 2.0, 8
-"""Levels of a forecast: about as far apart as on the curves that forecasts are calibrated on."""
+"""About as far apart as on the curves that forecasts are calibrated on."""
 FEW_LOADS = 20
 """Up to this many different loads, each seen often, are levels already."""
 STEEPEST = 3.0
@@ -39,13 +38,11 @@ class Level:
     cells: Mapping[str, Floats]
 
     def known(self, column: str) -> Floats:
-        """The cells of a column that are not NaN."""
         values = self.cells[column]
         return values[np.isfinite(values)]
 
 
 def _bins(load: Floats, *, ahead: bool) -> Whole:
-    """The bin of each row: of a few different loads each its own, else of equal width in logarithms."""
     different = np.unique(load)
     most = MOST_LEVELS_AHEAD if ahead else MOST_LEVELS
     if len(different) <= (most if ahead else FEW_LOADS) and len(load) >= 5 * len(different):
@@ -73,7 +70,7 @@ def _merged(bins: Whole, load: Floats, label: Whole) -> Whole:
 
 
 def _at_centre(values: Floats, load: Floats, bins: Whole, numbers: Whole, centre: Floats, column: str) -> Floats:
-    """The values moved to the loads of their levels, along the slope between the neighbouring levels."""
+    """Moved to the loads of their levels, along the slope between the neighbouring levels."""
     middle = np.array([_middle(values[bins == number], column) for number in numbers])
     place = np.searchsorted(numbers, bins)
     if len(numbers) < 2:
@@ -103,8 +100,7 @@ MOST_ZERO = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The used rows: those with a load and any other value, in time order. columns: "throughput", "response" and
-    `use_of` each resource."""
+    """Those that count. columns: "throughput", "response" and `use_of` each resource."""
 
     time_s: Floats
     load: Floats
@@ -127,8 +123,7 @@ class Rows:
         return Rows(self.time_s[indices], self.load[indices], picked)
 
     def counted(self) -> "tuple[Rows, list[str]]":
-        """The rows without a throughput that is 0 in most rows with a load, as medians would then be 0; and a note on
-        that."""
+        """Without a throughput that is 0 in most rows with a load, as medians would then be 0; and a note on that."""
         served = self.columns.get("throughput")
         if served is None:
             return self, []
@@ -159,7 +154,6 @@ class Rows:
             raise SampleError(f"{observed.name} says too little: {why}", remedy=LONGER)
 
     def without(self, residuals: list[Floats]) -> "Rows":
-        """The rows with outliers as missing cells."""
         columns = {
             name: np.where(np.abs(away) > in_blocks.FAR, np.nan, values)
             for (name, values), away in zip(self.columns.items(), residuals, strict=True)
@@ -167,12 +161,10 @@ class Rows:
         return replace(self, columns=columns)
 
     def relations(self) -> dict[str, Floats]:
-        """The columns that show a change of the system, by their names in words."""
         return {named(name): values for name, values in self.columns.items()}
 
     def levels(self, blocks: Blocks, *, ahead: bool = False) -> tuple[Level, ...]:
-        """The rows as levels and blocks of a curve, ascending. ahead: only as many as a forecast needs. Rows without a
-        positive load are left out."""
+        """Ascending. ahead: only as many as a forecast needs. Rows without a positive load are left out."""
         there = np.isfinite(self.load) & (self.load > 0)
         load, label = self.load[there], blocks.label[there]
         if not len(load):
@@ -198,7 +190,6 @@ class Rows:
 
 
 def use_of(name: str) -> str:
-    """The column with the use of a resource."""
     return f"use.{name}"
 
 

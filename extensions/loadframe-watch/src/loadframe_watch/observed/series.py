@@ -39,8 +39,8 @@ _LABEL = re.compile(r'\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*"([^"]*)"\s*(?:,|$)')
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """times_s: ascending; values: same length (NaN: missing). counted: whether they are rates of a counter, each of the
-    interval before its time."""
+    """times_s: ascending; values: NaN: missing. counted: whether they are rates of a counter, each of the interval
+    before its time."""
 
     name: str
     labels: Mapping[str, str]
@@ -50,7 +50,6 @@ class Series:
 
     @classmethod
     def of(cls, name: str, labels: Mapping[str, str], values: Mapping[float, float]) -> "Series":
-        """values: by their times, in any order."""
         times = sorted(values)
         return cls(name, labels, tuple(times), tuple(values[time_s] for time_s in times))
 
@@ -60,7 +59,7 @@ class Series:
 
 
 def read_json(text: str, name: str, remedy: str) -> Any:
-    """Raises SampleError for invalid JSON."""
+    """SampleError."""
     try:
         return parse_json(text.removeprefix("\ufeff"))
     except JsonError as error:
@@ -68,14 +67,14 @@ def read_json(text: str, name: str, remedy: str) -> Any:
 
 
 def check_size(name: str, series: int, cells: int, remedy: str) -> None:
-    """Raises SampleError for more than is read."""
+    """SampleError."""
     if series > MOST_SERIES or cells > MOST_CELLS:
         raise SampleError(f"{name} has more than {MOST_SERIES:,} series or {MOST_CELLS:,} values", remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What one file has: its series, and which of them is what by their usual names. servers: of resources."""
+    """usual: which series is what by the usual names. servers: of resources."""
 
     name: str
     series: tuple[Series, ...]
@@ -85,7 +84,7 @@ class Table:
 
 
 def assemble(table: Table, mapping: ObservedMapping) -> Observed:
-    """The rows that the mapping, or the usual names, make of the series. Raises SampleError, naming what is missing."""
+    """By the mapping, or the usual names. SampleError, naming what is missing."""
     terms = mapping.completed(table.usual)
     if terms.load is None:
         raise SampleError(
@@ -163,7 +162,7 @@ def _column(table: Table, term: str, flag: str, mapping: ObservedMapping, notes:
 
 
 def _divided(term: str) -> tuple[str, str, str]:
-    """The part before the last slash outside quotes and braces, the slash, and what comes after."""
+    """At the last slash outside quotes and braces."""
     depth, quoted = 0, False
     for at in range(len(term) - 1, -1, -1):
         character = term[at]
@@ -175,7 +174,7 @@ def _divided(term: str) -> tuple[str, str, str]:
 
 
 def _matching(table: Table, term: str) -> list[Series]:
-    """The series that match a name with labels; none for a malformed one."""
+    """A name with labels; none for a malformed one."""
     plain = [metric for metric in table.series if metric.name == term.strip() and term.strip()]
     if plain:
         return plain
@@ -190,8 +189,8 @@ def _matching(table: Table, term: str) -> list[Series]:
 
 
 def _summed(series: Sequence[Series], mapping: ObservedMapping, notes: list[str]) -> Series:
-    """The sum of all series that match. Before its first value and after its last one a series adds nothing: instances
-    come and go, and each has a series of its own. What one lacks in between is missing."""
+    """Before its first value and after its last one a series adds nothing: instances come and go, and each has a series
+    of its own. What one lacks in between is missing."""
     resets: list[int] = []
     whole = [_rated(metric, mapping, resets) for metric in series]
     notes += _were_reset(series, [count for count in resets if count])
@@ -220,7 +219,7 @@ def _summed(series: Sequence[Series], mapping: ObservedMapping, notes: list[str]
 
 
 def _all_times(columns: Sequence[Series]) -> list[float]:
-    """The times of all; of those closer together than half a usual step the first."""
+    """Of those closer together than half a usual step the first."""
     longest = max(columns, key=lambda column: len(column.times_s))
     least_s = median([b - a for a, b in pairwise(longest.times_s)] or [0.0]) / 2
     times: list[float] = []
@@ -264,7 +263,7 @@ def _rated(series: Series, mapping: ObservedMapping, resets: list[int]) -> Serie
 
 
 def _at(times: Sequence[float], column: Series) -> list[float]:
-    """The column interpolated linearly at these times; NaN beyond its ends, and in pauses."""
+    """Interpolated linearly at these times; NaN beyond its ends, and in pauses."""
     if list(column.times_s) == list(times):
         return list(column.values)
     known = [(t, v) for t, v in zip(column.times_s, column.values, strict=True) if math.isfinite(v)]
@@ -301,7 +300,7 @@ ABOVE = 1.1
 
 
 def _shares(values: Sequence[float], resource: str, name: str) -> tuple[float, ...]:
-    """Shares clipped to 1. Raises SampleError if too many are above, so that the unit must be another."""
+    """Clipped to 1. SampleError if too many are above, so that the unit must be another."""
     known = [value for value in values if math.isfinite(value)]
     above = [value for value in known if value > ABOVE]
     if len(above) > MOST_ABOVE * len(known):
