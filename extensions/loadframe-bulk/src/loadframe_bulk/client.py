@@ -70,15 +70,13 @@ def valid_rows(block: bytes) -> tuple[bytes, int, int]:
 
 
 class Pipeline:
-    """With its logs."""
-
     def __init__(self, address: str, log: str, loaded: str, wait_s: float, end_s: float, turn: Turn) -> None:
         self._address, self._turn, self._wait_s, self._end_s = address, turn, wait_s, end_s
         self._log = open(log, "wb", buffering=0)  # noqa: PTH123, SIM115 - pathlib costs start-up time; closed with us
         self._loaded = open(loaded, "w", buffering=1, encoding="utf-8")  # noqa: PTH123, SIM115
 
     def load(self, path: str, number: int, share: float = 1.0) -> None:
-        """Load this share of a file, or until the time is up. Raises HungUpError or OutOfStepError."""
+        """share: of the file. Raises HungUpError or OutOfStepError."""
         most = share * os.path.getsize(path)  # noqa: PTH202 - as above
         began_s = time.monotonic()
         self._turn.to(CLIENT.handing_on)

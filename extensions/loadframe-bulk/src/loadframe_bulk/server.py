@@ -38,10 +38,6 @@ MOST_AT_ONCE = 512
 """Processes whose stages are reported."""
 
 
-def shard_of(key: bytes, shards: int) -> int:
-    return int.from_bytes(blake2b(key, digest_size=8).digest(), "little") % shards
-
-
 class _Part:
     """What one shard gets of a file. size: bytes that wait to be sent."""
 
@@ -66,7 +62,6 @@ class _Part:
 
 class Loader:
     def __init__(self, shards: list[str], batch_bytes: int, turn: Turn) -> None:
-        """turn: records the stage of this process."""
         self._shards = shards
         self._batch_bytes = batch_bytes
         self.turn = turn
@@ -111,7 +106,8 @@ class Loader:
                 if kind != protocol.BLOCK:
                     break
                 for row in body.splitlines(keepends=True):
-                    parts[shard_of(row[: row.index(b"\t")], len(parts))].add(row)
+                    key = blake2b(row[: row.index(b"\t")], digest_size=8)
+                    parts[int.from_bytes(key.digest(), "little") % len(parts)].add(row)
                 self._blocks += 1
                 self._unwritten += 1
                 self.turn.count(SPLIT, 1)

@@ -24,7 +24,6 @@ from loadframe_bulk.metrics import IN_FRONT
 
 CATALOGUE = catalogue_in(Path(__file__).with_name("settings.toml"))
 SHARD = "shard_"
-"""What comes before the name of a setting of its shards."""
 LOADER = IN_FRONT[0]
 MOST_FILES_AT_ONCE = 256
 PREPARED = {"max_prepared_transactions": MOST_FILES_AT_ONCE, "max_connections": MOST_FILES_AT_ONCE + 20}
@@ -138,8 +137,7 @@ class _Server(PrivateServer):
         return self.folder / "run" / "stages.jsonl"
 
     def start(self, given: Mapping[str, SettingValue], shards: Sequence[str], allowance: Allowance) -> None:
-        """Start the loader. shards: their connection strings, which hold passwords. TargetError where it does not begin
-        to listen."""
+        """shards: their connection strings, which hold passwords. TargetError where it does not begin to listen."""
         self.settings = {**CATALOGUE.defaults(), **given}
         shards_file = self.folder / "shards.json"
         shards_file.unlink(missing_ok=True)
@@ -155,7 +153,6 @@ class _Server(PrivateServer):
 
 
 def shards_of(endpoint: Endpoint) -> list[str]:
-    """Their connection strings."""
     from psycopg.conninfo import make_conninfo
 
     return [make_conninfo(**parameters(shard)) for shard in endpoint.shards]

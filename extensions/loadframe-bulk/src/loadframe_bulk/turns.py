@@ -17,7 +17,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 EVERY_S = 0.25
-"""How often lines are written."""
 LONGEST_FILE = 4 << 20
 """Bytes after which a file of lines begins again."""
 WORD = 8
@@ -54,8 +53,6 @@ class Chain:
 
 
 class Turn:
-    """The activity of one thread."""
-
     def __init__(self, chain: Chain, words: memoryview[float]) -> None:
         """words: as many as the chain says; zeros, or those of the thread before it."""
         self.chain, self._words = chain, words
@@ -75,12 +72,10 @@ class Turn:
         self.to(place, since_s)
 
     def count(self, stage: int, entries: int) -> None:
-        """An operation of a stage has ended."""
         self._words[self._done + 2 * stage] += 1
         self._words[self._done + 2 * stage + 1] += entries
 
     def seconds(self, now_s: float) -> list[float]:
-        """The seconds at each place, up to now_s."""
         words = self._words
         spent = list(words[SECONDS : self._done])
         spent[int(words[AT])] += max(0.0, now_s - words[SINCE_S])
@@ -100,7 +95,6 @@ OPEN, SPLIT, WRITE, COMMIT = range(4)
 
 
 def own_turn(chain: Chain) -> Turn:
-    """A turn that this process alone writes and reads."""
     return Turn(chain, memoryview(bytearray(WORD * chain.words)).cast("d"))
 
 

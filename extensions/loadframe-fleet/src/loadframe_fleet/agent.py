@@ -51,7 +51,6 @@ class Standing:
 
 
 def standing_of(owner: int) -> Standing:
-    """Of a living process."""
     return _standing(record for record in _lists() if record.owner.pid == owner and record.alive())
 
 
@@ -96,7 +95,7 @@ def _lists() -> list[Record]:
 MOST_SILENT_S = 60.0
 """Limit also for a worker that is kept waiting: a step that does not get ready is void by then, too."""
 WAITING = frozenset("RD")
-"""States of threads that run, or wait for a CPU or a disk, as on an overloaded machine."""
+"""Running, or waiting for a CPU or a disk."""
 ENDS_WITHIN_S = 25.0
 """The worker gives up sooner, unless what it puts back takes longer, or it was stopped."""
 POLL_S = 0.05
@@ -106,7 +105,6 @@ class Kept:
     """A worker from the first question for it until it is closed, or has ended by itself."""
 
     def __init__(self, say: Callable[[bytes], None]) -> None:
-        """say: passes a line on to the coordinator."""
         self._say = say
         self._open: set[object] = set()
         self._closing = False
@@ -124,8 +122,7 @@ class Kept:
         threading.Thread(target=self._pass_back, daemon=True).start()
 
     def pass_on(self, line: bytes, number: object = None) -> None:
-        """Pass on a line from the coordinator; number: of the question, None for a beat. A worker that answers no beats
-        is ended."""
+        """number: of the question, None for a beat. A worker that answers no beats is ended."""
         if self._spoke and self._is_silent():
             self._end(f"the worker of its agent has done nothing for {SILENT_S:g} s")
         with self._lock:
@@ -161,8 +158,7 @@ class Kept:
         return True
 
     def _is_silent(self) -> bool:
-        """Whether it has been silent for too long by its own fault: one that is kept waiting has longer, but not one
-        that has a CPU for most of the time."""
+        """One that is kept waiting has longer, but not one that has a CPU for most of the time."""
         before, (at_s, used_s) = self._used, (time.monotonic(), cpu_s(self._process.pid))
         self._used, spins = (at_s, used_s), used_s - before[1] > (at_s - before[0]) / 2
         if self._lines.unread() or not self._lines.silent_for(SILENT_S):  # in this order: it may be read meanwhile
@@ -230,7 +226,7 @@ def is_kept_waiting(pid: int, root: Path = Path("/")) -> bool:
 
 
 def cpu_s(pid: int, root: Path = Path("/")) -> float:
-    """CPU time of a process so far, s; 0 for one that has ended."""
+    """0 for a process that has ended."""
     try:
         stat = parse_process_stat((root / f"proc/{pid}/stat").read_bytes())
     except OSError:
@@ -243,8 +239,6 @@ LISTEN_S = 60.0
 
 
 class Agent:
-    """Answers until its coordinator is gone."""
-
     def __init__(self, source: int, sink: int) -> None:
         self._lines = Lines(source)
         self._sink = sink
@@ -299,7 +293,6 @@ class Agent:
             self._say({"id": number, "error": f"{type(error).__name__}: {error}"[:2000]})
 
     def end(self) -> None:
-        """The worker puts everything back."""
         if self._worker is not None:
             self._worker.close()
 
@@ -335,7 +328,7 @@ def _identity(message: Message) -> Identity:
 
 
 def main() -> None:
-    """Speak through the standard streams. What a library prints goes to stderr."""
+    """What a library prints goes to stderr."""
     no_core_dumps()
     agent = Agent(0, own_output())
     if why := agent.work():

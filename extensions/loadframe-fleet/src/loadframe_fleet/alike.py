@@ -184,7 +184,6 @@ def alike(
 def start_of(
     on: OnHosts, study: Study, levels: Sequence[float], block: int, purpose: TaskPurpose, hosts: Sequence[str]
 ) -> dict[str, tuple[Step, ...]]:
-    """The start on these hosts, all at the same time."""
     asked = steps_asked(study, [(START, level) for level in levels], block=max(1, block))
     done = on.together(hosts, Work(purpose, block, START_TITLE, lambda _: asked))
     return {host: result.steps for host, result in done.items()}

@@ -140,7 +140,6 @@ def other_traffic(seconds: float, counted: int, packets: int, bodies: int, answe
 
 OF_THE_TARGET = ("system.", "target.", "recorder.")
 TIMES = "started_s", "ended_s", "window_start_s", "window_end_s"
-"""Of a step, in its summary."""
 LAG, WAITED, CORES = "workload.driver_lag", "driver.cpu.run_delay", "driver.cpu.cores"
 
 
@@ -175,7 +174,6 @@ class FleetBench(RealBench):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """See RealBench."""
         return (*super().notes, *self.hosts.notes())
 
     def __exit__(self, *what: object) -> None:
@@ -185,7 +183,7 @@ class FleetBench(RealBench):
             self._recordings.close()
 
     def take_step(self, request: StepRequest) -> Step:
-        """See RealBench. StepVoid where a host is lost, or what it did is no measurement."""
+        """StepVoid where a host is lost, or what it did is no measurement."""
         self._level = request.level
         try:
             step = super().take_step(request)
@@ -198,7 +196,7 @@ class FleetBench(RealBench):
         return step
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
-        """See RealBench. FleetError where nothing of it runs on this machine."""
+        """FleetError where nothing of it runs on this machine."""
         if isinstance(self._target, FarTarget):
             raise FleetError(f"nothing is sampled on host {self.hosts.serving}", remedy='Set measure.profile = "off".')
         return super().take_profile(place, treatment=treatment, level=level, window_s=window_s)
@@ -307,7 +305,8 @@ class FleetBench(RealBench):
             metrics[LAG] = max(lags)
         if target is not None and "system.cpu.foreign" in metrics:
             # Hosts of one kernel see each other's processes: our drivers do not count as foreign to the target.
-            others = [host for host in evaluated if host != target and self.hosts.of_one_kernel(host, target)]
+            kernel = self.hosts.boot(target)
+            others = [host for host in evaluated if kernel and host != target and self.hosts.boot(host) == kernel]
             ours = sum(evaluated[host].metrics.get(CORES, 0.0) for host in others)
             ours /= max(1.0, metrics.get("system.cpu.count", 1.0))
             metrics["system.cpu.foreign"] = max(0.0, metrics["system.cpu.foreign"] - ours)

@@ -69,7 +69,7 @@ class Changing:
         return {"read_back": self._durable.set(place, name, said["value"], moves)}
 
     def _found(self, address: str) -> Attached:
-        """address: of this host, for a study that names only the service's port. TargetError."""
+        """address: of this host, for a study that names only the service's port."""
         if self._server is None:
             table, row = self._study.target, of_study(self._study)
             if row.running is None:

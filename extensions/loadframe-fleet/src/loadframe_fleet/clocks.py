@@ -52,15 +52,13 @@ class ClockInStep:
     exchanges: int
 
     def ours_s(self, theirs_s: float) -> float:
-        """The coordinator's time of one of its times; between the two measurements the offset changes linearly."""
+        """Between the two measurements the offset changes linearly."""
         return self.at_s + (theirs_s - self.offset_s - self.at_s) / (1.0 + self._rate)
 
     def theirs_s(self, ours_s: float) -> float:
-        """What the host's clock shows at a time of the coordinator's."""
         return ours_s + self.offset_s + self._rate * (ours_s - self.at_s)
 
     def window(self, from_s: float, to_s: float) -> tuple[float, float]:
-        """The same of both ends."""
         return self.theirs_s(from_s), self.theirs_s(to_s)
 
     @property
@@ -90,7 +88,7 @@ def offset(exchanges: Sequence[Exchange]) -> Offset:
 
 
 def drift(first: Offset, last: Offset) -> Drift:
-    """From two offsets. ValueError where there is no time between them."""
+    """ValueError where there is no time between them."""
     apart_s = last.at_s - first.at_s
     if apart_s <= 0:
         raise ValueError("two offsets of one moment have no drift")

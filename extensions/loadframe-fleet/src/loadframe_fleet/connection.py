@@ -43,7 +43,7 @@ MOST_PRINTED = 300
 NOT_FOUND = "not found", "No such file or directory"
 NOT_INSTALLED = "Install Loadframe on that host, or write its path as `loadframe` in its [[host]] (now: {}). "
 MOST_BEFORE_GREETING = 200
-"""Lines that a login shell may print on its own."""
+"""A login shell may print some of its own."""
 ENDS_WITHIN_S = 5.0
 EXCHANGED_WITHIN_S = 10.0
 LAST_WORDS_S = 0.5
@@ -134,7 +134,7 @@ class Agent:
         return wall, monotonic
 
     def post(self, question: str, values: Message, answered: Answered) -> int:
-        """Ask without waiting, and return the question's number. answered: called by another thread."""
+        """Does not wait; returns the question's number. answered: called by another thread."""
         number = next(self._numbers)
         self._waiting[number] = answered
         self._write({"id": number, "ask": question, **values})

@@ -22,7 +22,7 @@ from loadframe_fleet.transport import ERRORS, REMEDY, Arrived, Transport, checke
 from loadframe_fleet.wire import PIECE_BYTES, Message
 
 EXCHANGES = 12
-"""Round trips with each host, before and after a step."""
+"""Before and after a step."""
 CLOCKS_WITHIN_S = 10.0
 """Time for one host; the exchanges measured by then give its bounds."""
 PACE_S = 0.3e-3
@@ -93,8 +93,7 @@ class Coordinator:
     def ask_all(
         self, questions: Mapping[str, tuple[str, Message]], within_s: float, reason: VoidReason
     ) -> dict[str, Message]:
-        """All answers of hosts that are asked at the same time. StepVoid where one is missing, with this reason unless
-        the agent gives one."""
+        """StepVoid where an answer is missing, with this reason unless the agent gives one."""
         begun_s = self._transport.now_s()
         asked = {self._transport.ask(host, *question): host for host, question in questions.items()}
         self._sending_s = self._transport.now_s() - begun_s
@@ -109,8 +108,8 @@ class Coordinator:
     def ask(
         self, host: str, question: str, values: Message, within_s: float, reason: VoidReason, *, alone: bool = False
     ) -> Arrived:
-        """One host's answer or error. StepVoid where a host is lost meanwhile, or nothing comes in that time. alone:
-        ignore the loss of other hosts."""
+        """StepVoid where a host is lost meanwhile, or nothing comes in that time. alone: ignore the loss of other
+        hosts."""
         return next(self._answers({self._transport.ask(host, question, values): host}, within_s, reason, alone=alone))
 
     def _answers(
@@ -146,7 +145,7 @@ class Coordinator:
         return checked(self.ask(host, "target", said, TARGET_WITHIN_S, "agent-lost"))
 
     def clocks(self, hosts: Iterable[str], exchanges: int = EXCHANGES) -> dict[str, Offset]:
-        """How far the monotonic clock of each is ahead of ours. Questions go to all in turn, PACE_S apart. StepVoid."""
+        """How far the monotonic clock of each is ahead of ours. StepVoid."""
         by_host: dict[str, list[Exchange]] = {host: [] for host in hosts}
         waiting: dict[int, tuple[str, float]] = {}
         first_s: dict[str, float] = {}
@@ -342,7 +341,7 @@ class Coordinator:
             self._void(host, "clock-set", f"host {host!r} begins by a clock that is {wrong} off the one that it told")
 
     def unset(self, host: str, before: Offset, after: Offset) -> ClockInStep:
-        """A host's clock between two measurements of it. StepVoid where it was set in between."""
+        """StepVoid where it was set in between."""
         apart_s = after.at_s - before.at_s
         moved_s = abs(after.offset_s - before.offset_s)
         if moved_s > before.uncertainty_s + after.uncertainty_s + DRIFT * apart_s:

@@ -51,7 +51,7 @@ def settings_of(client: Any) -> tuple[int, bool]:
 
 
 def workers_of(client: Any) -> Mapping[str, Seen]:
-    """The workers by the names under which they were started."""
+    """By the names under which they were started."""
 
     def asked(dask_scheduler: Any) -> dict[str, tuple[str, str, int, str]]:
         return {
@@ -64,7 +64,6 @@ def workers_of(client: Any) -> Mapping[str, Seen]:
 
 
 def open_of_scheduler(client: Any) -> tuple[str, ...]:
-    """Where strangers reach the scheduler."""
     return strangers_reach(client.run_on_scheduler(_listening(), callback_timeout=ASKED_WITHIN_S))
 
 

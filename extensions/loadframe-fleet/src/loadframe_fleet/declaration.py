@@ -110,7 +110,6 @@ class HostTable(Table):
 
     @property
     def consented(self) -> bool:
-        """Whether the owner and the authorisation are stated."""
         return self.authorised and bool(self.owner.strip())
 
 
@@ -228,7 +227,6 @@ def _named(fleet: Fleet, folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _check_consent(fleet: Fleet) -> None:
-    """StudyError, before anything is sent, for a host other than this machine without its owner's authorisation."""
     for host in fleet.host:
         begun_here = host.here or bool(host.worker and not fleet.fleet.scheduler)
         away = not begun_here or bool(host.address and not is_here(host.address))

@@ -109,7 +109,7 @@ class DaskEngine:
 
     @property
     def kernels(self) -> Mapping[str, str]:
-        """By host the boot id, as reported."""
+        """Boot ids, as reported."""
         return {name: place.boot for name, place in self._places.items()}
 
     @property
@@ -171,7 +171,6 @@ class DaskEngine:
         return _client(*stack.enter_context(_started(self._about.name, [host.worker for host in self._hosts])))
 
     def _check_scheduler(self) -> None:
-        """FleetError for a scheduler that strangers can reach, or that would retry or move a measurement."""
         if reached := open_of_scheduler(self._client):
             raise FleetError(
                 f"the scheduler {self._about.scheduler} listens at {' and '.join(reached)}, where whoever reaches it "
@@ -324,8 +323,7 @@ def _client(address: str, tls: TlsTable | None) -> Any:
 
 @contextlib.contextmanager
 def _started(fleet: str, workers: Sequence[str]) -> Iterator[tuple[str, TlsTable]]:
-    """A scheduler with these workers on this machine, in a lease: its address, and the certificate by which it knows
-    us."""
+    """In a lease: its address, and the certificate by which it knows us."""
     with LeaseOnDisk.acquire(f"dask workers of the fleet {fleet}") as lease, contextlib.closing(LastWords()) as said:
         folder = lease.folder / "dask"
         make_private(folder, US)

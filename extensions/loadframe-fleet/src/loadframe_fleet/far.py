@@ -57,7 +57,7 @@ class FarPlace:
         raise TargetError(f"{name} of {self.words} is not written from here", remedy="This is a fault of Loadframe.")
 
     def set(self, name: str, value: SettingValue) -> SettingValue:
-        """Change it there, journalled there; returns the value read back. ChangeError, StudyError, TargetError."""
+        """Journalled there; returns the value read back. ChangeError, StudyError, TargetError."""
         read_back: SettingValue = self._asked("set", name=name, value=value)["read_back"]
         return read_back
 
@@ -140,14 +140,14 @@ class FarJournal(DurableJournal):
     def __init__(self, what: str, run: Path) -> None:
         super().__init__(what, run)
         self._far: dict[tuple[str, str], None] = {}
-        """Changed settings, by the words of the place, and the setting."""
+        """By the words of the place, and the setting."""
 
     @property
     def not_reverted(self) -> tuple[str, ...]:
         return (*super().not_reverted, *(name for _, name in self._far))
 
     def set(self, place: Place, name: str, value: SettingValue, moves: Sequence[str] = ()) -> SettingValue:
-        """As in the base class; StepVoid where the host is lost."""
+        """StepVoid where the host is lost."""
         if not isinstance(place, FarPlace):
             return super().set(place, name, value, moves)
         self._far[place.words, name] = None
@@ -174,7 +174,6 @@ class FarTarget(OnBench):
     private = True
     embedded = False
     cages: tuple[Cage, ...] = ()
-    """The cages of this machine."""
 
     def __init__(self, coordinator: Coordinator, host: str, kind: str, prefix: str) -> None:
         """host: its agent serves the study's targets. prefix: see Rig."""
@@ -228,7 +227,6 @@ class FarTarget(OnBench):
             self._coordinator.ask(self._host, "target", said, ENDED_WITHIN_S, "agent-lost")
 
     def follow(self) -> None:
-        """Record it there from now on."""
         self._ask("follow")
 
     # --- what it is and does now ---
@@ -237,7 +235,7 @@ class FarTarget(OnBench):
         return dict(self._value("effective"))
 
     def counters(self) -> dict[str, float]:
-        """The counters now, which also go into the recording of its host."""
+        """They also go into the recording of its host."""
         answer = self._ask("counters", prefix=self._prefix)
         if answer["stopped"]:
             raise TargetError(
@@ -267,7 +265,7 @@ class FarTarget(OnBench):
         return ()
 
     def endpoint(self) -> Endpoint:
-        """The endpoint by its address, with the host on which the served data are made."""
+        """With the host on which the served data are made."""
         return Endpoint(self.kind, self._address, {ELSEWHERE: self._host})
 
     def healthy(self) -> bool:

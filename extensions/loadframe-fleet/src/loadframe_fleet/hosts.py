@@ -89,7 +89,7 @@ class Hosts:
         ]
         if watching:
             notes.append(f"Recorded beside the load: {watching}.")
-        if len(set(map(self._boot, self._agents))) < len(self._agents):
+        if len(set(map(self.boot, self._agents))) < len(self._agents):
             notes.append("Some hosts of the fleet run on one kernel and share its CPUs.")
         return tuple(notes)
 
@@ -101,11 +101,11 @@ class Hosts:
             asked = {name: ("route", {"address": look_up(at)[0]}) for name in self._agents if name in in_load}
             routes = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
             for name, route_ in routes.items():
-                network = f"{self._boot(name)} {route_['network']}" if route_["network"] else name
+                network = f"{self.boot(name)} {route_['network']}" if route_["network"] else name
                 self._ways[name] = Way(str(route_["interface"]), network)
         return self._ways
 
-    def _boot(self, name: str) -> str:
+    def boot(self, name: str) -> str:
         return str(self._agents[name].facts.get("boot") or "")
 
     def _address_of(self, name: str | None) -> str:
@@ -119,15 +119,11 @@ class Hosts:
         routes = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
         ours = f"{facts()['boot']} {route('127.0.0.1')['network']}"
         for name in asked:
-            if f"{self._boot(name)} {routes[name]['network']}" != ours:
+            if f"{self.boot(name)} {routes[name]['network']}" != ours:
                 raise TargetError(
                     f"the study loads {host}, which on host {name} of the fleet is that host itself",
                     remedy="Name the target by an address at which every driver reaches it.",
                 )
-
-    def of_one_kernel(self, host: str, other: str) -> bool:
-        """Whether two hosts share their CPUs."""
-        return self._boot(host) == self._boot(other) != ""
 
     def watch(self, address: str) -> None:
         """Find the host with the target's address, and record what listens there. StepVoid where that is not seen."""
@@ -151,7 +147,7 @@ class Hosts:
         )
 
     def machine(self) -> str:
-        """The host on whose machine the target runs. TargetError where that is ambiguous."""
+        """TargetError where it is ambiguous."""
         if self.serving is not None:
             return self.serving
         if not self._machine:
@@ -218,7 +214,7 @@ class HostRecordings:
             self._offsets[host] = self._offsets.get(host, 0) + len(piece)
 
     def ticks(self, host: str, from_s: float, to_s: float) -> Sequence[Tick]:
-        """The ticks between two instants of the host's clock; none where nothing was recorded."""
+        """from_s, to_s: by the host's clock. None where nothing was recorded."""
         if host not in self._descriptors:
             return ()
         if host not in self._readers:

@@ -24,7 +24,7 @@ OF_A_LINK = replace(
     "TCP and IP take the rest",
 )
 OTHERS = "network.others"
-"""Id of the limit, and of the finding, that a link has other traffic than the load."""
+"""Of the limit, and of the finding."""
 OTHERS_METRIC = "system.network.others"
 TAKES = 0.10
 """Share of a link's capacity from which other traffic is a finding, after subtraction of its measurement error."""

@@ -106,7 +106,7 @@ def interface_to(address: str, root: Path = Path("/")) -> str:
 
 
 def route(address: str) -> dict[str, Any]:
-    """interface: see above. network: its namespace; "" where unknown."""
+    """network: its namespace; "" where unknown."""
     try:
         network = str(Path("/proc/self/ns/net").readlink())
     except OSError:

@@ -82,7 +82,7 @@ class Observing:
                 raise _lost(f"host {name!r} is lost: {agent.lost}")
 
     def begin(self, task: str) -> None:
-        """A task begins. FleetError as `check`."""
+        """FleetError as `check`."""
         if self._agents:
             with _fleet_errors():
                 self._begun[task] = time.monotonic(), self._coordinator.clocks(self._agents)

@@ -33,13 +33,13 @@ class Came:
 class Engine(Protocol):
     @property
     def hosts(self) -> tuple[str, ...]:
-        """All of the fleet, whether they are there or not."""
+        """All of the fleet, present or not."""
 
     def present(self) -> frozenset[str]:
         """The hosts that may be given a task now. FleetError where there will be none any more."""
 
     def begin(self, host: str, task: str, asked: Message) -> None:
-        """Give a task to a host that is present. task: a unique name."""
+        """task: a unique name."""
 
     def came(self, within_s: float) -> Came | None:
         """The next task that has ended. FleetError as `present`."""
@@ -59,7 +59,7 @@ POLL_S = 0.5
 
 @dataclass(slots=True)
 class Work:
-    """A measurement to make. title: as in "Trial 3"; asked: the question (trial.py). only: its host; "" for any."""
+    """title: as in "Trial 3"; asked: the question (trial.py). only: its host; "" for any."""
 
     purpose: TaskPurpose
     number: int
@@ -114,7 +114,6 @@ class OnHosts:
         self._seen_s = dict.fromkeys(engine.hosts, time.monotonic())
         self._running: dict[str, tuple[str, Work]] = {}
         self.unfit: dict[str, str] = {}
-        """Hosts that cannot go on, and why."""
         self.longest_s = 0.0
         """Of the tasks that have ended."""
         self._mine = secrets.token_hex(8)
@@ -125,7 +124,6 @@ class OnHosts:
         return [work for _, work in self._running.values()]
 
     def say(self, words: str) -> None:
-        """Report to the user, and in the notes."""
         self._progress.say(words)
         self._notes.append(words if words.endswith(".") else f"{words}.")
 
@@ -138,7 +136,7 @@ class OnHosts:
         ended: Callable[[Done], None],
         known: Sequence[Work] = (),
     ) -> None:
-        """Carry out the known work, then drawn work, until all has ended. FleetError where no host is left."""
+        """The known work, then drawn work, until all has ended. FleetError where no host is left."""
         waiting = list(known)
         deserted_s = time.monotonic()
         while True:
@@ -167,8 +165,8 @@ class OnHosts:
                 ended(done)
 
     def all_of(self, works: Sequence[Work], notify: Callable[[Done], None] = lambda _: None) -> list[Done]:
-        """Carry out this work, each piece on one host; results in its order. notify: called with each as it ends.
-        FleetError where no host is left."""
+        """Each piece on one host; results in its order. notify: called with each as it ends. FleetError where no host
+        is left."""
         by_work = dict[int, Done]()
 
         def ended(done: Done) -> None:
@@ -259,7 +257,7 @@ class OnHosts:
         self.engine.begin(host, task, asked)
 
     def _came(self) -> Came | None:
-        """One of our tasks that has ended, unless its loss was reported. FleetError where an observer is lost."""
+        """Except for those whose loss was reported."""
         if self._observing is not None:
             self._observing.check()
         came = self.engine.came(POLL_S)
@@ -296,8 +294,6 @@ class OnHosts:
 
 
 class TakesOnHosts:
-    """Gives work of an experiment to hosts."""
-
     _on: OnHosts
 
     def __init__(self, engine: Engine, notes: Sequence[str] = (), observing: Observing | None = None) -> None:

@@ -57,7 +57,7 @@ class DriversOver(Executor):
 
 @contextmanager
 def drivers_over(fleet: Fleet, study: Study, say: Say = lambda _: None) -> Iterator[DriversOver]:
-    """Has the fleet's hosts drive this study. UserError where one is not reached, or several cannot drive it."""
+    """UserError where one is not reached, or several cannot drive it."""
     check_shared(study)
     _check_target(fleet, study)
     check_may_change(fleet, study)

@@ -118,7 +118,6 @@ def state_of(said: Message) -> TargetState:
 
 
 def state_message(state: TargetState) -> Message:
-    """Inverse of `state_of`."""
     return {"state": {name: dict(getattr(state, name)) for name in ("settings", "limits", "cpus")}}
 
 
@@ -165,7 +164,6 @@ class Part:
             self._stack = stack.pop_all()
 
     def close(self) -> None:
-        """End the load, and remove everything. Idempotent."""
         self.cancel()
         end_fork_servers()
         self._stack.close()
@@ -179,7 +177,6 @@ class Part:
         return {}
 
     def serve(self, address: str) -> Message:
-        """Prepare for the study's own targets, on that address of this host. UserError."""
         self._serving = Serving(self, address, self._made({}))
         self._stack.callback(self._serving.close)
         return {}
@@ -205,7 +202,7 @@ class Part:
         self._follow_served()
 
     def mark(self, message: Message) -> Message:
-        """Mark the start of a step in the recording, also on a host that does not drive."""
+        """Also on a host that does not drive."""
         warmup_s = float(message["warmup_s"])
         self.recorder.mark(
             "step-start",
@@ -220,7 +217,7 @@ class Part:
     # --- the driver ---
 
     def start(self, message: Message, when: Callable[[], float]) -> None:
-        """Prepare for the share, and begin at the instant that `when` returns. UserError."""
+        """Begin at the instant that `when` returns. UserError."""
         self.cancel()
         endpoint = Endpoint(**message["endpoint"])
         share = float(message["load"] if "load" in message else message["share"])

@@ -167,7 +167,7 @@ WATCHED = (
     "system.memory.available", "system.memory.used", "system.memory.limit",
     "driver.cpu.cores", "driver.saturation", "target.cpu.cores", "target.memory.rss",
 )  # fmt: skip
-"""Metrics that are kept of each host in a step; the rest is in its recording."""
+"""The rest is in its recording."""
 
 
 def watched_of(metrics: Mapping[str, float]) -> dict[str, float]:
@@ -219,7 +219,6 @@ Record = TypeVar("Record")
 
 
 def recording_of(host: str) -> str:
-    """host: its name in the fleet file."""
     return f"raw/host-{host}.lfr"
 
 

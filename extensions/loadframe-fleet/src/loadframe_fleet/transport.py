@@ -52,7 +52,7 @@ class Arrived:
 
 
 def checked(came: Arrived) -> Message:
-    """The answer, or the original UserError."""
+    """Raises the original UserError."""
     if came.answer is not None:
         return came.answer
     raise ERRORS.get(came.kind, FleetError)(
@@ -65,7 +65,7 @@ class Transport(Protocol):
         """By the coordinator's monotonic clock, or a simulated one."""
 
     def ask(self, host: str, question: str, values: Message) -> int:
-        """Send a question, and return its unique number at once. `arrived` reports a host that is gone for each."""
+        """Returns its unique number at once. `arrived` reports a host that is gone for each."""
 
     def arrived(self, until_s: float) -> Arrived | None:
         """The next message; None at until_s."""

@@ -95,7 +95,6 @@ class SideBySide(TakesOnHosts):
         tuned.book.progress.step(f"trial {number}")
 
     def _look_again(self, starts: Mapping[str, Start]) -> None:
-        """What has changed meanwhile has affected their trials."""
         hosts, tuned = self._engine.hosts, self._tuned
         if not self._time_left(1) or self._engine.present() != set(hosts) or self._on.unfit:
             self._on.say("Whether the hosts still serve after the trials what they did before was not measured.")
@@ -129,8 +128,7 @@ class BlocksOnHosts(TakesOnHosts):
     _number = 0
 
     def begin(self, book: Bookkeeping, run: RunFolder, states: LadderStates, notes: list[str]) -> None:
-        """Measure the start here once, and on all hosts until they are known to be alike. FleetError where hosts
-        differ."""
+        """Measure it here once, and on all hosts until they are known to be alike. FleetError where hosts differ."""
         study = book.bench.study
         self._book, self._states = book, states
         self._over(book, run, notes)
@@ -253,8 +251,7 @@ class CapacitiesOnHosts(TakesOnHosts):
     def _searched(
         self, guess: LoadInterval | None, block: int, purpose: TaskPurpose, those: Sequence[str]
     ) -> dict[str, Capacity]:
-        """The start's capacity by host. An undecided search is repeated once, with all of them: one of many would
-        otherwise end the whole."""
+        """An undecided search is repeated once, with all of them: one of many would otherwise end the whole."""
         work = Work(purpose, block, START_TITLE, self._question({}, guess))
         done = self._on.together(those, work)
         capacities = [(host, result.capacity) for host, result in done.items()]
@@ -279,7 +276,6 @@ class CapacitiesOnHosts(TakesOnHosts):
 
 
 def check_settings_alone(study: Study) -> None:
-    """StudyError where there is no alternative, or one that changes more than settings."""
     if not study.alternative:
         raise StudyError(
             f"the study {study.study.name} has no other settings to search the capacity with",
@@ -303,7 +299,6 @@ def around(here: Capacity) -> LoadInterval | None:
 
 
 def _capacity_of(done: Done) -> Capacity:
-    """FleetError where the start's capacity on a host is unknown, as nothing could be compared with it."""
     capacity = done.capacity
     if capacity is None or capacity.load is None or capacity.low is None or capacity.high is None:
         why = done.failed or ("no search" if capacity is None else capacity.end)

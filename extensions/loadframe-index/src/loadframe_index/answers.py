@@ -68,7 +68,7 @@ class Share:
 
 
 def usage(store: Store, under: bytes = b"") -> Usage:
-    """The usage as du reports it for this directory. StoreError."""
+    """As du reports it for this directory. StoreError."""
     entries, linked, blocks, high, low, other = (
         _kept(store, under) if store.keeps_totals() else _added(store, f"entries WHERE {_under(store, under)}")
     )
@@ -104,7 +104,7 @@ def _kept(store: Store, under: bytes) -> list[int]:
 
 
 def find(store: Store, wanted: Wanted) -> Iterator[Found]:
-    """The entries, in any order. Ask the store nothing else until all are taken. StoreError."""
+    """In any order. Ask the store nothing else until all are taken. StoreError."""
     pattern = matcher(wanted.name) if wanted.name is not None else None
     for key, path, size, blocks, name in store.stream(
         f"SELECT id, path, size, blocks, name FROM entries WHERE {_where(store, wanted)}"
@@ -114,7 +114,7 @@ def find(store: Store, wanted: Wanted) -> Iterator[Found]:
 
 
 def largest_files(store: Store, most: int, under: bytes = b"") -> list[Found]:
-    """Files by size, the largest first; of equal ones, by path. StoreError."""
+    """The largest first; of equal ones, by path. StoreError."""
     files = f"FROM entries WHERE type = 'f' AND {_under(store, under)}"
     # An index finds the size of the last one; none orders those of equal size.
     sizes = store.ask(f"SELECT size {files} ORDER BY size DESC LIMIT {most:d}")
@@ -125,8 +125,7 @@ def largest_files(store: Store, most: int, under: bytes = b"") -> list[Found]:
 
 
 def largest_owners(store: Store, most: int) -> list[Share]:
-    """Owners by bytes on the disk, the largest first; of equal ones, by number. A file with several names counts
-    once."""
+    """By bytes on the disk, the largest first; of equal ones, by number. A file with several names counts once."""
     linked = f"SELECT uid, max(blocks) AS blocks FROM entries WHERE {LINKED} GROUP BY uid, device, inode"
     single = f"SELECT uid, count(*) AS entries, sum(blocks) AS blocks FROM entries WHERE NOT ({LINKED}) GROUP BY uid"
     every = f"{single} UNION ALL SELECT uid, count(*), sum(blocks) FROM ({linked}) AS linked GROUP BY uid"

@@ -73,7 +73,7 @@ class Beneath:
         return self._at
 
     def entry(self, path: bytes) -> os.stat_result:
-        """What is at this path, as lstat(2). OSError: FileNotFoundError, NotADirectoryError where nothing is."""
+        """As lstat(2). OSError: FileNotFoundError, NotADirectoryError where nothing is."""
         if not path:
             return os.fstat(self.root)
         directory, name = split(path)
@@ -89,7 +89,6 @@ class Beneath:
         self._at, self._path = self.root, b""
 
     def close(self) -> None:
-        """Idempotent."""
         self.forget()
         if self.root >= 0:
             os.close(self.root)
@@ -115,7 +114,7 @@ class Passed:
     counts: Counter[str] = field(default_factory=Counter)
 
     def count(self, error: OSError) -> None:
-        """Count what vanished, or cannot be looked into. MachineError where the reason is ours."""
+        """MachineError where the reason is ours."""
         if isinstance(error, FileNotFoundError | NotADirectoryError):
             self.vanished += 1
             return
@@ -136,7 +135,7 @@ def looked_up(tree: Beneath, path: bytes, passed: Passed) -> Entry | None:
 
 
 def below(tree: Beneath, top: Entry, passed: Passed) -> Iterator[Entry]:
-    """Every entry below this directory, without itself."""
+    """Without itself."""
     left = [(top, _above(tree, top.path))]
     while left:
         directory, above = left.pop()

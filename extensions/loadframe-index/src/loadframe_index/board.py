@@ -20,7 +20,7 @@ from typing import Generic, NamedTuple, TypeVar
 from loadframe_index.beneath import lasts
 
 WAIT_S = 0.0005
-"""How long a thread waits for a directory before it looks again for one from another process."""
+"""Until a thread that waits for a directory looks again for one from another process."""
 
 
 class Directory(NamedTuple):
@@ -35,7 +35,6 @@ class Frontier:
     open. The oldest, which have the largest parts of the tree, are given away. Thread-safe."""
 
     def __init__(self, board: Board) -> None:
-        """board: by it, processes give directories to one another."""
         self._board = board
         self._stack: deque[Directory] = deque()
         self._changed = threading.Condition()
@@ -71,7 +70,6 @@ class Frontier:
         return bool(self._stack) or self.closed
 
     def done(self) -> None:
-        """A taken directory is listed, and its subdirectories are pushed."""
         with self._changed:
             self._busy -= 1
 
@@ -87,7 +85,6 @@ class Frontier:
             self.push(some[self._board.give(asking, some) :])
 
     def close(self) -> None:
-        """Nothing more can be taken. Idempotent."""
         with self._changed:
             self.closed = True
             self._stack.clear()
@@ -146,7 +143,7 @@ class Board:
         self._giving, self._counting = threading.Lock(), threading.Lock()
 
     def close(self) -> None:
-        """Idempotent. Workers must not write after it."""
+        """Workers must not write after it."""
         if self._file >= 0:
             self.words.release()
             self._view.release()
@@ -168,7 +165,6 @@ class Board:
                 yield self.of_worker(chosen, stage, number)
 
     def sum(self, stage: int, word: int, process: int | None = None) -> float:
-        """The sum over all workers of a stage, in one process or in all."""
         return sum(self.words[at + word] for at in self.workers(stage, process))
 
     def each(self, word: int) -> list[float]:
@@ -232,7 +228,6 @@ class Board:
         return [Directory(*given) for given in marshal.loads(letter)]
 
     def asks_nothing(self) -> None:
-        """This process has a directory of its own again."""
         self.words[self.of_process(self.process) + ASKED] = NO
 
     def all_listed(self) -> bool:
@@ -249,7 +244,7 @@ class Meter:
         self._words[at + SINCE_S] = time.monotonic()
 
     def turn(self, state: int) -> float:
-        """From now on it is in this state. Returns the time (CLOCK_MONOTONIC, s)."""
+        """Returns the time (CLOCK_MONOTONIC, s)."""
         words, at, now = self._words, self.at, time.monotonic()
         words[at + IDLE_S + int(words[at + STATE])] += now - words[at + SINCE_S]
         words[at + SINCE_S], words[at + STATE] = now, state
@@ -257,7 +252,6 @@ class Meter:
 
     @contextmanager
     def in_server(self) -> Iterator[None]:
-        """A call to the database, within the time at work."""
         words, at, begun_s = self._words, self.at, time.monotonic()
         words[at + ASKED_S] = begun_s
         try:
@@ -302,7 +296,7 @@ class Queue(Generic[T]):
             return True
 
     def get(self) -> T | None:
-        """Wait for the next one; None where the queue is closed and empty."""
+        """None where the queue is closed and empty."""
         with self._filled:
             while not self._items and not self._closed:
                 self._filled.wait()
@@ -312,7 +306,6 @@ class Queue(Generic[T]):
             return self._items.popleft()
 
     def empty(self) -> bool:
-        """Whether `get` would wait."""
         return not self._items and not self._closed
 
     def close(self, *, drop: bool = False) -> None:

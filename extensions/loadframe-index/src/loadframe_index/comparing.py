@@ -34,7 +34,9 @@ READ_BYTES = 1 << 20
 def compare_usage(store: Store, root: Path, under: bytes = b"") -> list[AnswerCompared]:
     """Bytes on the disk, apparent bytes, and the number of entries. MissingTool, WorkloadError, StoreError."""
     ours, full = usage(store, under), _full(root, under)
-    own_apparent = ours.apparent_bytes if counts_directories() else ours.file_bytes
+    with tempfile.TemporaryDirectory(prefix="loadframe-") as empty:  # coreutils before 9.2 count it, too
+        counts_directories = _du(os.fsencode(empty), "-b") > 0
+    own_apparent = ours.apparent_bytes if counts_directories else ours.file_bytes
     entries = sum(1 for _ in listed(full, [], r"%P\0", 1))
     return [
         AnswerCompared("bytes on disk", ours.bytes_on_disk, _du(full, "-B1")),
@@ -82,14 +84,7 @@ def conditions(wanted: Wanted) -> list[str | bytes]:
 
 
 def only(who: str, paths: Sequence[bytes]) -> tuple[str, ...]:
-    """Entries that one of the two lacks, in sentences."""
     return tuple(f"only {who} has {shown(path)}" for path in paths)
-
-
-def counts_directories() -> bool:
-    """Whether du -b counts the sizes of directories (coreutils before 9.2). MissingTool, WorkloadError."""
-    with tempfile.TemporaryDirectory(prefix="loadframe-") as empty:
-        return _du(os.fsencode(empty), "-b") > 0
 
 
 def _full(root: Path, path: bytes) -> bytes:
@@ -124,7 +119,7 @@ def _du(full: bytes, unit: str) -> int:
 
 
 def _environment() -> dict[str, str]:
-    """The environment without variables that change units or encodings."""
+    """Without variables that change units or encodings."""
     named = ("BLOCKSIZE", "BLOCK_SIZE", "DU_BLOCK_SIZE", "POSIXLY_CORRECT")
     return {**{name: value for name, value in os.environ.items() if name not in named}, "LC_ALL": "C"}
 

@@ -76,7 +76,7 @@ class Config(InFolder):
 
 
 def exit_status(work: Callable[[], None]) -> int:
-    """0 when the work is done; 1 with one line on standard error where something refused."""
+    """1 with one line on standard error where something refused."""
     try:
         work()
     except (StoreError, MachineError, OSError, ValueError, TypeError) as error:

@@ -24,11 +24,11 @@ TYPES = {
     stat.S_IFCHR: "c",
     stat.S_IFBLK: "b",
 }
-"""Types as find(1) prints them by %y."""
+"""As find(1) prints them by %y."""
 FORMAT = 0o170000
-"""The bits of a mode that are the type (inode(7), S_IFMT)."""
+"""S_IFMT of inode(7)."""
 BLOCK_BYTES = 512
-"""Bytes of a block in st_blocks (stat(3type))."""
+"""Of st_blocks (stat(3type))."""
 EARLIEST_NS, LATEST_NS = -(1 << 63), (1 << 63) - 1
 """The databases have 64 bits for a time in nanoseconds: the years 1677 to 2262. A file system may have any."""
 
@@ -60,7 +60,7 @@ def id_of(path: bytes) -> bytes:
 
 
 def split(path: bytes) -> tuple[bytes, bytes]:
-    """The path of the directory that contains it, b"" for the root and for what is in it, and its name there."""
+    """b"" for the root and for what is in it."""
     parent, _, name = path.rpartition(b"/")
     return parent, name
 
@@ -74,7 +74,7 @@ def in_64_bits(time_ns: int) -> int:
 
 
 def entry_of(parent: bytes, name: bytes, status: os.stat_result) -> Entry:
-    """The entry of this name in the directory `parent`; (b"", b"") is the root."""
+    """(b"", b"") is the root."""
     device, inode, mode, size, blocks, links, uid, gid = _state(status)
     times: Iterable[int] = _times(status)
     if max(times) > LATEST_NS or min(times) < EARLIEST_NS:

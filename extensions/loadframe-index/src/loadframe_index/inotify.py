@@ -144,7 +144,7 @@ class Inotify(OfKernel):
             self._paths.pop(watch, None)
 
     def _watch_below(self, top: bytes, *, record: bool) -> None:
-        """Watch this directory and all below it. record: each entry there."""
+        """record: each entry there."""
         self._tree.forget()
         left = [top]
         while left:

@@ -82,7 +82,7 @@ def choose(root: Path, wanted: str = "auto") -> Chosen:
 
 
 def permitted(place: Path) -> list[Requirement]:
-    """The change logs as `loadframe doctor` shows them, tried on a directory without subdirectories."""
+    """For `loadframe doctor`, tried on a directory without subdirectories."""
     details = {
         "fanotify": f"{shown_limit('fanotify/max_queued_events')} records may wait",
         "inotify": f"{shown_limit('inotify/max_user_watches')} directories",
@@ -101,7 +101,7 @@ def permitted(place: Path) -> list[Requirement]:
 
 
 def opened(keeping: Keeping, store: Store) -> Chosen:
-    """The requested change log. MachineError where it is not permitted, StoreError."""
+    """MachineError where it is not permitted, StoreError."""
     if keeping.log == INJECTED:
         rows = store.ask(f"SELECT path FROM entries WHERE type = 'f' ORDER BY id LIMIT {MOST_PATHS}")
         paths, rate = [path for (path,) in rows], keeping.change_rate
@@ -135,7 +135,6 @@ class Program:
         self._log.write(b"".join(packed))
 
     def run(self, start_s: float) -> None:
-        """Run from start_s on, for the time of the configuration."""
         time.sleep(max(0.0, start_s - time.monotonic()))
         self._began_s = self._line_s = time.monotonic()
         until_s = self._began_s + self.keeping.seconds
@@ -143,18 +142,16 @@ class Program:
             self.following.step(min(WAIT_S, until_s - now_s))
             if now_s - self._line_s >= LINE_EVERY_S:
                 self._print(now_s)
-        self._write_result(time.monotonic() - self._began_s)
-        while self.keeping.drain and (self.following.step(WAIT_S) or not self.following.drained):
-            pass
-        self._print(time.monotonic())
-
-    def _write_result(self, seconds: float) -> None:
         done, chosen, following = self.following.done, self._chosen, self.following
+        seconds = time.monotonic() - self._began_s
         log = {"log": chosen.reader.name, "refused": dict(chosen.refused), "seconds": seconds}
         state = {"applied": done.records, "pending": following.pending, "lag_s": following.lag_s()}
         counts = {"questions": done.questions, "moved": done.moved, "lost": done.lost}
         passed = {"vanished": done.passed.vanished, "passed": done.passed.counts}
         self.keeping.write_result({**log, **state, **counts, **passed})
+        while self.keeping.drain and (self.following.step(WAIT_S) or not self.following.drained):
+            pass
+        self._print(time.monotonic())
 
     def _print(self, now_s: float) -> None:
         """GET_INFO_FS is blocked while DB_APPLY writes its batch."""
@@ -176,7 +173,7 @@ class Program:
 
 
 def work(keeping: Keeping) -> None:
-    """All from "ready" on. StoreError, MachineError, OSError."""
+    """From "ready" on. StoreError, MachineError, OSError."""
     with ExitStack() as stack:
         store = stack.enter_context(closing(connect(keeping.database)))
         chosen = opened(keeping, store)
@@ -252,7 +249,7 @@ class Buffered(Reader):
 
     @property
     def waiting(self) -> int:
-        """Records in memory, and those waiting in the other reader."""
+        """Including those waiting in the other reader."""
         with self._changed:
             return len(self._kept) + self._reader.waiting
 

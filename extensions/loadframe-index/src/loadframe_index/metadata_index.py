@@ -159,7 +159,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             return start_together(self.kind, workers, self.allowance, duration_s, once_ready=forget)
 
     def _ended(self, endpoint: Endpoint) -> _Ran | None:
-        """The step to check, once its processes are gone from the server."""
+        """Once its processes are gone from the server."""
         if endpoint.kind in databases.KINDS:
             databases.await_drivers_gone(endpoint, "to tidy up after a step")
         ran, self._ran = self._ran, None
@@ -216,7 +216,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             )
 
     def _tree(self, options: MetadataIndexOptions, folder: Path) -> tuple[str, int | None]:
-        """The tree's path, and how many entries it has if we made it. It is removed with the folder."""
+        """entries: if we made it. It is removed with the folder."""
         if options.tree:
             return options.tree, None
         names = ("entries", "files_per_directory", "depth", "median_bytes", "sigma", "owners", "age_days", "seed")
@@ -326,7 +326,7 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
 
 
 def database_of(endpoint: Endpoint) -> dict[str, str]:
-    """How the pipeline reaches a database: see loadframe_index.store.connect."""
+    """As loadframe_index.store.connect takes it."""
     if endpoint.kind == "sqlite":
         return {"kind": "sqlite", "path": endpoint.address, "pragmas": endpoint.options.get("pragmas", "{}")}
     engine = databases.engine_of(endpoint)

@@ -49,7 +49,7 @@ class Process:
         return file
 
     def coordinator(self) -> Coordinator:
-        """Of the first process. Every look from now on is later than those in the database."""
+        """Every look from now on is later than those in the database."""
         store = self._store()
         last_ns = max(time.time_ns(), store.last_seen_ns() + 1)
         self.board.words[OFFSET_NS] = last_ns - time.monotonic_ns()
@@ -124,22 +124,17 @@ class Process:
             raise self._failures[0]
 
     def end(self, *, drop: bool) -> None:
-        """List no more. drop: also drop what waits between the stages; else it is finished."""
+        """drop: also what waits between the stages; else it is finished."""
         self.frontier.close()
         for queue in self._queues:
             queue.close(drop=drop)
 
 
-def stay_on_one_cpu(number: int) -> None:
-    """Stay on a different one of the permitted CPUs for each number: on two CPUs, threads wait for each other at every
-    release of the interpreter lock (GIL)."""
-    cpus = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cpus[number % len(cpus)]})
-
-
 def work(config: Config, number: int) -> None:
     """One process of several, from "ready" on. StoreError, MachineError, OSError."""
-    stay_on_one_cpu(number)
+    # On two CPUs, threads wait for each other at every release of the interpreter lock (GIL).
+    cpus = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cpus[number % len(cpus)]})
     with ExitStack() as stack:
         process = Process(config, number, stack)
         coordinator = process.coordinator() if number == 0 else None

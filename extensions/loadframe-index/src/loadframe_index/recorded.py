@@ -31,7 +31,7 @@ class UnreadableRecordError(ValueError):
 
 
 def record_of(line: bytes) -> Change:
-    """The record in a line. UnreadableRecordError says what is wrong."""
+    """UnreadableRecordError says what is wrong."""
     if len(line) > LONGEST_LINE:
         raise UnreadableRecordError(f"a line of more than {LONGEST_LINE:,} bytes")
     try:

@@ -148,7 +148,7 @@ class Lister:
 
 
 def hand_on(out: Queue[Work], work: Work, meter: Meter) -> None:
-    """Give a batch to the next stage; waiting counts as blocked."""
+    """Waiting counts as blocked."""
     before = meter.state
     meter.turn(BLOCKED)
     taken = out.put(work)
@@ -158,7 +158,7 @@ def hand_on(out: Queue[Work], work: Work, meter: Meter) -> None:
 
 
 def serve(source: Queue[Work], meter: Meter, act: Callable[[Work], int], out: Queue[Work] | None) -> None:
-    """Take batches until the source is closed. act: does the work of the stage and returns the number of entries."""
+    """act: does the work of the stage and returns the number of entries."""
     while True:
         work = source.get()
         if work is None:
@@ -206,7 +206,7 @@ class Asker:
     held_s: float = HELD_S
 
     def act(self, work: Work) -> int:
-        """The batch, in parts where the file system is slow."""
+        """In parts where the file system is slow."""
         for part in self._parts(work):
             self.give(part)
         return len(work.ids)

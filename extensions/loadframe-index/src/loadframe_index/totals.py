@@ -38,7 +38,7 @@ _NEW_DIRECTORY = "INSERT INTO totals VALUES (NEW.id, NEW.parent, 0, 0, 0, 0, 0, 
 
 
 def _replaced(add: str, there: str) -> str:
-    """What an entry that is written again changes, in the two databases whose triggers know IF."""
+    """In the two databases whose triggers know IF."""
     return f"{_SUBTRACT} {add} IF {_WAS} THEN {_GONE} END IF; IF {_BECAME} THEN {there} END IF;"
 
 
@@ -103,7 +103,7 @@ _ACTIONS = {
 }
 """New and deleted entries are counted by statement, changed ones by row: these are few."""
 FUNCTIONS = tuple(f"totals_{name}" for name in _ACTIONS)
-"""Functions of PostgreSQL: dropping the table does not drop them."""
+"""Dropping the table does not drop them."""
 POSTGRES = tuple(
     statement
     for name, (event, action) in _ACTIONS.items()

@@ -22,7 +22,7 @@ from loadframe_index.beneath import Beneath, joined
 from loadframe_index.entries import split
 
 FORM = 1
-"""Version of how trees are made: another tree is made where this changes."""
+"""Another tree is made where this changes."""
 LARGEST_BYTES = 1 << 40
 FIRST_OWNER = 20_000
 MOST_NOTE_BYTES = 4_096
@@ -51,7 +51,7 @@ class Shape:
 
 
 def make(tree: Path, shape: Shape) -> bool:
-    """Make a tree of this shape, or use the one that was made here; whether it was made. MachineError."""
+    """Or use the tree of this shape that was made here; whether it was made. MachineError."""
     place, wanted = Folder(tree.parent, Whose.ANOTHERS, MachineError), {"form": FORM, **asdict(shape)}
     try:
         made = _made(place, tree)
@@ -122,7 +122,7 @@ def apart(folder: Path) -> Path:
 
 
 def directories_of(shape: Shape) -> Iterator[bytes]:
-    """The paths of the directories below the root, each after its parent: chains of `depth`."""
+    """Each after its parent: chains of `depth`."""
     at = [b""]
     for made in range(-(-max(shape.entries - 1, 0) // (shape.files_per_directory + 1))):
         level = made % max(1, min(shape.depth, MOST_DEPTH))

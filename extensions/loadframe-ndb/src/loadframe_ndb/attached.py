@@ -25,7 +25,7 @@ from loadframe_ndb.sql_node import COUNTERS, READY, added_up, in_front, read_cou
 DATA_PROGRAMS = ("ndbmtd", "ndbd")
 NAME, FROM_HOST, FROM_PORT = "Ndb_system_name", "Ndb_config_from_host", "Ndb_config_from_port"
 SAME = "SELECT @@server_uuid"
-"""Identifies a server: its node number differs between the connections of its pool."""
+"""Its node number differs between the connections of its pool."""
 NO_CHANGE = "A MySQL Cluster that Loadframe did not start is read and loaded, and not changed"
 MAY_READ = "Its account needs SELECT on ndbinfo.* for the counters of the data nodes."
 CONFIGURED = (
@@ -124,7 +124,7 @@ class AttachedCluster:
         return counters if reading is None else {**counters, **reading[1]}
 
     def _of_ndbinfo(self, statement: str) -> list[tuple[Any, ...]] | None:
-        """The rows; None where the account may not read them."""
+        """None where the account may not read it."""
         try:
             return self._nodes[0].asked(statement)
         except TargetError as error:
@@ -136,7 +136,7 @@ class AttachedCluster:
         return {**self._of_data_nodes(), **sql}
 
     def _of_data_nodes(self) -> dict[str, SettingValue]:
-        """The data nodes' values as ndbinfo has them. Of several nodes the first one counts."""
+        """Of several nodes the first one counts."""
         rows = [row for row in self._of_ndbinfo(CONFIGURED) or () if len(row) == 2]
         named = ((own_name("ndbd", str(name)), str(value)) for name, value in rows)
         return {name: canonical(name, value) for name, value in named if name is not None}
@@ -155,7 +155,7 @@ class AttachedCluster:
             node.settle()
 
     def configured(self) -> dict[str, SettingValue]:
-        """The first SQL node's configured values: the data nodes' are known to the management server alone."""
+        """The data nodes' are known to the management server alone."""
         return {f"{SQL}{name}": value for name, value in self._nodes[0].configured().items()}
 
     def pid(self) -> int | None:

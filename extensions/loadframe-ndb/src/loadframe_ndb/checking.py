@@ -170,7 +170,6 @@ def _check_room(config: Config, cluster: Cluster) -> None:
 
 
 def _node(node: DataNode) -> NdbStartedNode:
-    """TargetError where it has ended."""
     if (error := node.died()) is not None:
         raise error
     pid = node.pid

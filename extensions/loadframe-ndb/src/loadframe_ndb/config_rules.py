@@ -78,7 +78,6 @@ CLOSE = 0.75
 
 
 def file(case: Case) -> Findings:
-    """Lines that cannot be read."""
     for problem in case.cluster.config.problems:
         yield _error(problem.line, problem.fact, problem.remedy, MANUAL + "25.4.3.1")
 
@@ -256,7 +255,12 @@ CONFIG, NUMBER = "ThreadConfig", "MaxNoOfExecutionThreads"
 def threads(case: Case) -> Findings:
     """Threads that do not add up, or are fewer than possible."""
     for node in case.cluster.data_nodes:
-        yield from _overridden(node)
+        automatic = "AutomaticThreadConfig"
+        over = automatic if node.number(automatic) else CONFIG
+        for name in (CONFIG, NUMBER) if over == automatic else (NUMBER,) * bool(node.value(CONFIG)):
+            if node.entry(name):
+                fact = f"{name} has no effect next to {over} (line {node.line(over)})"
+                yield _warning(node.line(name), fact, "Remove one of them.", DATA_NODES)
         try:
             groups = node.threads()
         except ValueError as error:
@@ -266,15 +270,6 @@ def threads(case: Case) -> Findings:
             continue
         if groups is not None:
             yield from _counts(node, groups, case.hosts)
-
-
-def _overridden(node: Node) -> Findings:
-    automatic = "AutomaticThreadConfig"
-    over = automatic if node.number(automatic) else CONFIG
-    for name in (CONFIG, NUMBER) if over == automatic else (NUMBER,) * bool(node.value(CONFIG)):
-        if node.entry(name):
-            fact = f"{name} has no effect next to {over} (line {node.line(over)})"
-            yield _warning(node.line(name), fact, "Remove one of them.", DATA_NODES)
 
 
 def _counts(node: Node, groups: Sequence[NdbThreads], hosts: Hosts) -> Findings:
@@ -304,7 +299,7 @@ def _counts(node: Node, groups: Sequence[NdbThreads], hosts: Hosts) -> Findings:
 
 
 def _chosen(node: Node) -> bool:
-    """Whether the file configures threads; otherwise it may be ndbd, which has only one."""
+    """Otherwise it may be ndbd, which has only one."""
     return node.entry(NUMBER) is not None or bool(node.value(CONFIG))
 
 
@@ -339,7 +334,6 @@ def _lists(node: Node) -> Findings:
 
 
 def _ldm(node: Node) -> Findings:
-    """Threads that hold the data, on shared CPUs."""
     if not _chosen(node):
         return
     groups = [(group.kind, group.cpus) for group in node.threads() or () if group.cpus and group.kind in EXECUTION]

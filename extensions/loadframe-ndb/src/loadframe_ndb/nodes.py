@@ -46,7 +46,7 @@ def logged_threads(log: Iterable[str]) -> dict[int, str]:
 
 
 def read_threads(pid: int, kinds: Mapping[int, str]) -> tuple[NodeThread, ...]:
-    """The threads, of these, that the process has now. Empty where it has ended."""
+    """Empty where it has ended."""
     read = []
     for thread in kinds.keys() & threads(pid):
         with suppress(OSError):  # it has just ended
@@ -100,7 +100,7 @@ class Management(_Node):
         return f"{HOST}:{self.port}"
 
     def start(self, text: str, number: int, allowance: Allowance) -> None:
-        """Start with this config.ini; number: the node's. TargetError where it does not accept it."""
+        """number: the node's. TargetError where it does not accept it."""
         self.launch(self._command("--nodaemon", self.config, text, number), allowance, lambda: bool(self.states()))
 
     def check(self, state: TargetState, text: str, number: int, allowance: Allowance) -> str:
@@ -117,7 +117,7 @@ class Management(_Node):
         return {int(match[1]): match[2] for match in STATUS.finditer(self._ask("ALL STATUS")[1])}
 
     def carry_out(self, command: str) -> str:
-        """Have it carry out a command; returns its answer. TargetError where that fails."""
+        """TargetError where that fails."""
         status, said = self._ask(command)
         if status != 0:
             raise self.died() or TargetError(
@@ -149,7 +149,7 @@ class DataNode(_Node):
         self.number = number
 
     def start(self, management: Management, allowance: Allowance, *, initial: bool) -> None:
-        """Start it; it is ready later, and may first wait for other data nodes. initial: with an empty file system."""
+        """It is ready later, and may first wait for other data nodes. initial: with an empty file system."""
         command = (self.required(DATA_NODE), *management.reached_by, f"--ndb-nodeid={self.number}", "--foreground")
         self.launch((*command, "--initial") if initial else command, allowance, lambda: True)
 
@@ -158,7 +158,7 @@ class DataNode(_Node):
             return logged_threads(log)
 
     def ended(self, within_s: float = STOP_TIMEOUT_S) -> None:
-        """Wait until it has ended, as it was asked to. TargetError where it had to be killed."""
+        """TargetError where it had to be killed."""
         if self._process is None:
             return
         if self._wait(within_s):

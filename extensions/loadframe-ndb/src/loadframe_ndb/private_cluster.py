@@ -23,7 +23,7 @@ LOOK_EVERY_S = 0.1
 NO_ROOM = re.compile(r"\berror: (625|827)\b")
 """The error of a data node whose DataMemory is full while it loads rows (restore.cpp), before it ends."""
 LINES_AFTER_IT = 60
-"""Lines of its log after that error: a stack, and the end."""
+"""A stack, and the end."""
 Settings = Mapping[str, SettingValue]
 
 
@@ -53,17 +53,16 @@ class PrivateCluster:
     # --- life ---
 
     def create(self) -> None:
-        """MissingTool without its programs; TargetError where no folders can be made."""
+        """MissingTool; TargetError where no folders can be made."""
         for node in self._nodes.values():
             node.create()
 
     def allow(self, limits: Mapping[str, int]) -> None:
-        """Set resource limits of each data node's process, in addition to those of its allowance, from the next start
-        on."""
+        """Of each data node's process, in addition to those of its allowance, from the next start on."""
         self._limits = limits
 
     def check(self, settings: Settings) -> dict[str, SettingValue]:
-        """Have the management server check all settings that the nodes would have; nothing is started or stopped."""
+        """By the management server; nothing is started or stopped."""
         wanted = self.wanted(settings)
         text = self._config(wanted, self.management.port or 1186)
         said = self.management.check(TargetState(wanted), text, self.shape.management, self._allowances[MANAGER])
@@ -101,7 +100,7 @@ class PrivateCluster:
         return tuple(dead)
 
     def stop(self) -> None:
-        """Stop cleanly; the data stay. Does nothing where it does not run."""
+        """The data stay. Does nothing where it does not run."""
         if self._settings is None:
             return
         self._stop_all()
@@ -226,7 +225,7 @@ class PrivateCluster:
         self._grown = max(self._grown, memory)
 
     def _await(self, names: Collection[str], how: str) -> None:
-        """Wait until these data nodes are started. TargetError where one dies (how: in words), or it takes too long."""
+        """TargetError where one dies (how: in words), or it takes too long."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while any(self.states()[name] != STARTED for name in names):
             for name in (*names, *(other for other in self.data if other not in names)):

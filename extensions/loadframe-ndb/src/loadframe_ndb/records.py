@@ -76,7 +76,7 @@ class NdbStart:
 
 @dataclass(frozen=True, slots=True)
 class NdbReport:
-    """A checked config.ini. not_checked: what was not, and why. programs: a cluster's, and where they are."""
+    """not_checked: what was not, and why. programs: a cluster's, and where they are."""
 
     file: str
     data_nodes: tuple[NdbDataNode, ...]

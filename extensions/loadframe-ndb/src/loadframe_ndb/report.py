@@ -15,7 +15,6 @@ HEADS = {"error": "Wrong", "warning": "Costs speed or safety", "note": "Worth a 
 
 
 def render_ndb(report: NdbReport) -> str:
-    """The nodes of the file, its findings, the worst first, and what was not checked."""
     counts = (
         counted(len(report.data_nodes), "data node"),
         counted(report.management_nodes, "management server"),

@@ -106,7 +106,7 @@ class SqlNode(MysqlTarget):
     # --- inside ---
 
     def _ready(self) -> bool:
-        """Whether it is connected: it accepts clients before all of it is, and refuses their tables then."""
+        """It accepts clients before all of it is connected, and refuses their tables then."""
         assert self._control is not None, "it is asked from its start on"
         try:
             return float(self._control.pairs("SHOW GLOBAL STATUS", [READY]).get(READY, 0)) > 0

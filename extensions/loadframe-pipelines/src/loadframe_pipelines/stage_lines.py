@@ -90,7 +90,10 @@ class RobinHood:
         batched = total * min(1.0, float(match["share"] or 0.0) / 100)
         size = max(1.0, float(match["size"] or 1.0))
         more = {"entries": total, "done": total - batched + batched / size, "busy_s": total * ms / 1000}
-        self._compare(name, total, ms)
+        before, before_s = self._before.get(name, (0.0, 0.0))
+        self._again |= before > 0
+        self._went_back |= total < before or total * (ms + ROUNDED_MS) < before_s
+        self._before[name] = total, total * (ms - ROUNDED_MS)
         sums = self._done.setdefault(name, dict.fromkeys(more, 0.0))
         for key, value in more.items():
             sums[key] += value
@@ -101,13 +104,6 @@ class RobinHood:
         levels = {"order": float(match["order"]), "waiting": waiting, "current": current}
         pool = {} if self._idle is None else {"pool_idle": self._idle}
         return [StageLine(STAGE, name, "", None, {**levels, **pool, **sums})]
-
-    def _compare(self, name: str, total: float, ms: float) -> None:
-        """Note whether a stage has done less than in the report before: then totals are not since its start."""
-        before, before_s = self._before.get(name, (0.0, 0.0))
-        self._again |= before > 0
-        self._went_back |= total < before or total * (ms + ROUNDED_MS) < before_s
-        self._before[name] = total, total * (ms - ROUNDED_MS)
 
     @property
     def since_start(self) -> bool:
@@ -171,7 +167,7 @@ class StageLines:
         return cls(_robinhood=RobinHood(of_periods=not scout._robinhood.since_start))
 
     def feed(self, piece: bytes) -> Iterator[StageLine]:
-        """The lines that end in a piece. A line longer than LONGEST_LINE is ignored."""
+        """A line longer than LONGEST_LINE is ignored."""
         whole, newline, rest = (self._rest + piece).rpartition(b"\n")
         if newline:
             for number, line in enumerate(whole.split(b"\n")):

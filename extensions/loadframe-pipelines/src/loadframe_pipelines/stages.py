@@ -152,7 +152,6 @@ ENDS = {
     "room": "queue_share",
     "most_current": "current_most",
 }
-"""Suffixes of metrics that differ from the field's name."""
 SPENT = ("busy", "idle_s", "blocked_s")
 
 

@@ -102,7 +102,7 @@ def searched(
 
 
 def trials_of(path: Path, study: Study) -> list[TuningTrial]:
-    """The trials of a run of the same study; RunError for a run of another one."""
+    """RunError for a run of another study."""
     run = open_run(path)
     before, now = run.study(), study.resolved()
     tables = ("target", "cage", "workload", "load", "host", "objective")

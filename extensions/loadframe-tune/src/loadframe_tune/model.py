@@ -66,7 +66,7 @@ class TunedSetting:
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveSide:
-    """A state against an objective at a level, medians of blocks. latency_p95_ms: 0 if unknown. lost_share: 0..1."""
+    """latency_p95_ms: median of blocks, 0 if unknown. lost_share: 0..1."""
 
     latency_p95_ms: float
     lost_share: float
@@ -75,8 +75,6 @@ class ObjectiveSide:
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveLevel:
-    """The objective at a judged level: as given, and with the best settings in the proof, if there was one."""
-
     load: float
     before: ObjectiveSide
     after: ObjectiveSide | None
@@ -84,8 +82,6 @@ class ObjectiveLevel:
 
 @dataclass(frozen=True, slots=True)
 class TuningObjective:
-    """What the study asks of settings besides throughput, and the result at each judged level."""
-
     asked: CapacityObjective
     levels: tuple[ObjectiveLevel, ...]
 

@@ -132,7 +132,7 @@ def _learn(trials: Trials, proof: Proof) -> None:
 # --- the result ---
 
 NORMAL = 1.96
-"""Standard deviations of a normal 95 % interval."""
+"""For a normal 95 % interval."""
 
 
 def answer(

@@ -125,7 +125,7 @@ class Surrogate:
         return belief
 
     def _density(self, belief: Belief) -> float:
-        """Logarithm of the posterior density, up to a constant."""
+        """Logarithm, up to a constant."""
         factor = self._cholesky(belief)
         half = np.linalg.solve(factor, self._values)
         likelihood = -0.5 * float(half @ half) - float(np.log(np.diag(factor)).sum())

@@ -34,13 +34,11 @@ from loadframe_tune.model import ObjectiveLevel, ObjectiveSide, TuningObjective,
 from loadframe_tune.search import Outcome, Point, Proposal, Search, Space
 
 START_ROUND = 1
-"""Round of the start's steps."""
 ALIKE = 1.5
 """Throughputs agree within this factor of their median; a stalled one does not."""
 MOST_BLOCKS = 5
 """Blocks at a level at which the first ones do not agree: the median then tolerates two stalls."""
 BLOCKS_AGAIN = 3
-"""Blocks of a start that is measured again."""
 
 
 def measure_start(book: Bookkeeping) -> None:
@@ -70,7 +68,7 @@ class Start(AnyStart):
         return [self.value(steps) for steps in agreeing or blocks]
 
     def agrees(self, steps: Sequence[Step]) -> bool:
-        """Whether other steps of the start have about the same throughput at every level."""
+        """About the same throughput at every level."""
         return all(_alike(step.throughput, self.reference[step.level]) for step in steps)
 
     def again(self, book: Bookkeeping) -> "Start":
@@ -113,7 +111,7 @@ def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjecti
 
 
 def objective_use(objective: CapacityObjective | None, steps: Sequence[Step]) -> float | None:
-    """The largest share used of what it allows; None without an objective, or steps."""
+    """None without an objective, or steps."""
     if objective is None or not steps:
         return None
     return max(_use(objective, steps, level) for level in {step.level for step in steps})
@@ -135,7 +133,7 @@ def side(objective: CapacityObjective, steps: Sequence[Step], level: float) -> O
 def objective_sides(
     objective: CapacityObjective | None, levels: Sequence[float], before: Sequence[Step], after: Sequence[Step]
 ) -> TuningObjective | None:
-    """The objective at each level. after: steps of a proof, perhaps none."""
+    """after: steps of a proof, perhaps none."""
     if objective is None:
         return None
     sides = (
@@ -194,18 +192,18 @@ class Trials:
         self.recalled = self.next_number - 1
 
     def kept_s(self) -> float:
-        """Seconds to reserve for the first proof and the fewest fresh blocks after it."""
+        """For the first proof and the fewest fresh blocks after it."""
         least, most = self.proof_s()
         again = self.book.budget.cost_s(2 * fresh.BLOCKS * self.levels)
         return max(least, min(most + again, PROOF_SHARE * self.book.budget.total_s))
 
     def proof_s(self) -> tuple[float, float]:
-        """Seconds that the shortest and the longest proof take, without fresh blocks."""
+        """The shortest and the longest, without fresh blocks."""
         blocks, cost_s = self.book.bench.study.measure.blocks, self.book.budget.cost_s
         return cost_s(2 * blocks.min * self.levels), cost_s(2 * blocks.max * self.levels)
 
     def take_here(self, most: int) -> None:
-        """Take trials up to that number on this machine, one after the other, as far as the budget goes."""
+        """As far as the budget goes."""
         book, left = self.book, self.left(most)
         book.progress.phase(f"up to {left} trials of {self.varied} settings", left * len(self.levels))
         while len(self.done) < most and book.budget.affords(self.levels, self.kept_s()):
@@ -232,7 +230,6 @@ class Trials:
         self._add(self._judged(number, proposed.proposal, steps, failed, start, host))
 
     def take(self, proposal: Proposal) -> None:
-        """Take and record a trial."""
         number, floors = self.next_number, self.floors(self.start)
         steps: list[Step] = []
         failed = ""
@@ -274,7 +271,7 @@ class Trials:
 
     def floors(self, start: AnyStart) -> dict[float, float]:
         """Throughput (1/s) by level below which a trial against that start is hopeless."""
-        best = max(1.0, self.search.leading_gain())
+        best = max(1.0, self.search.expected_gain())
         return {level: HOPELESS * best * start.reference[level] for level in self.levels}
 
     @property
@@ -295,14 +292,14 @@ class Trials:
         self.run.append_line(TRIALS, TRIAL, trial)
 
     def refuse(self, point: Point, why: str) -> None:
-        """Record that the target does not work with a point outside of its trial, before anything else can fail."""
+        """Outside of its trial, and recorded before anything else can fail."""
         trial = TuningTrial(self.next_number, "again", self.space.changes(point), {}, None, failed=why)
         self._add(trial)
         self.notes.append(f"The most promising settings then, {named(trial.changes)}, failed: {why.rstrip('.')}.")
         self.book.bench.recover(START)
 
     def observe(self, point: Point, steps: Sequence[Step], *, missed: bool = False, use: float | None = None) -> None:
-        """Learn from steps of a point that are no trial. missed: the objective; use: the share of it that they used."""
+        """Of a point in steps that are no trial. missed: the objective; use: the share of it that they used."""
         served = all(step.throughput > 0 for step in steps)
         self._observe(point, self.start.value(steps) if served else None, missed=missed, use=use)
 
@@ -345,7 +342,6 @@ class Trials:
 
 
 def named(changes: Mapping[str, SettingValue]) -> str:
-    """Settings as "name = value, ..."."""
     return ", ".join(f"{name} = {value}" for name, value in changes.items())
 
 
