@@ -33,7 +33,7 @@ DONE, FAILED = 0, 1
 
 
 def blocks_of(path: str) -> Iterator[bytes]:
-    """The file in pieces of whole lines of about BLOCK_BYTES, read from the disk rather than the page cache."""
+    """Pieces of whole lines of about BLOCK_BYTES, read from the disk rather than the page cache."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -53,8 +53,8 @@ def blocks_of(path: str) -> Iterator[bytes]:
 
 
 def valid_rows(block: bytes) -> tuple[bytes, int, int]:
-    """The lines of a block that are rows (key, stamp, amount, note; comma-separated), in COPY's text format; their
-    number and the sum of their amounts. Other lines are left out."""
+    """Those of a block that are rows (key, stamp, amount, note; comma-separated), in COPY's text format; their number
+    and the sum of their amounts."""
     rows, total = [], 0
     for line in block.splitlines():
         fields = line.split(b",")

@@ -39,7 +39,7 @@ MOST_AT_ONCE = 512
 
 
 class _Part:
-    """What one shard gets of a file. size: bytes that wait to be sent."""
+    """size: bytes that wait to be sent."""
 
     def __init__(self, prefix: bytes) -> None:
         self._prefix = prefix

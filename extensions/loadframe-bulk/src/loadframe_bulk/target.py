@@ -43,8 +43,6 @@ class BulkLoaderTarget(PostgresShards):
         self._server = _Server(lease, LOADER, self._allowance.user, None)
         self._state = TargetState()
 
-    # --- life ---
-
     def create(self) -> None:
         self._server.create()
         super().create()
@@ -83,8 +81,6 @@ class BulkLoaderTarget(PostgresShards):
     def destroy(self) -> None:
         self._server.destroy()
         super().destroy()
-
-    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         """The loader's settings, used as asked; the shards' under "shard_"; the resource limits of the shards."""
@@ -133,7 +129,6 @@ class _Server(PrivateServer):
 
     @property
     def stages(self) -> Path:
-        """Of all loading processes."""
         return self.folder / "run" / "stages.jsonl"
 
     def start(self, given: Mapping[str, SettingValue], shards: Sequence[str], allowance: Allowance) -> None:
@@ -165,7 +160,7 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
 
 
 def _parted(settings: Mapping[str, SettingValue]) -> tuple[dict[str, SettingValue], dict[str, SettingValue]]:
-    """In canonical form: the loader's own, and those of the shards by PostgreSQL's names. StudyError."""
+    """The loader's own, and those of the shards by PostgreSQL's names."""
     own = {name: value for name, value in settings.items() if not name.startswith(SHARD)}
     behind = {name.removeprefix(SHARD): value for name, value in settings.items() if name.startswith(SHARD)}
     return CATALOGUE.check(own), PostgresTarget.check_settings(behind)

@@ -27,24 +27,24 @@ EXTRA_PLACES = 3
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Stages that one thread goes through. first: the place of its first stage in the whole pipeline."""
+    """first: the place of its first stage in the whole pipeline."""
 
     stages: tuple[str, ...]
     first: int = 0
 
     @property
     def waiting(self) -> int:
-        """The place of a thread that has no entry."""
+        """Of a thread that has no entry."""
         return len(self.stages)
 
     @property
     def handing_on(self) -> int:
-        """The place of one that waits for what is behind its last stage."""
+        """Of a thread that waits for what is behind its last stage."""
         return len(self.stages) + 1
 
     @property
     def away(self) -> int:
-        """The place of a thread that does not exist: of no stage."""
+        """Of a thread that does not exist: of no stage."""
         return len(self.stages) + 2
 
     @property

@@ -55,8 +55,8 @@ def standing_of(owner: int) -> Standing:
 
 
 def cleaned_up(given: Mapping[str, str] | None = None) -> str:
-    """Wait for the clean-up; what was done, or cannot be put back, in words. given: environment of the process that
-    left it, by default ours. Never raises because of what is left."""
+    """What was done, or cannot be put back, in words. given: environment of the process that left it, by default ours.
+    Never raises because of what is left."""
     within_s = CLEANED_WITHIN_S + _standing(record for record in _lists() if not record.alive()).within_s
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
@@ -211,7 +211,7 @@ def _clean_up() -> None:
 
 
 def report(words: str) -> None:
-    """On stderr, which may lead nowhere by now."""
+    """stderr may lead nowhere by now."""
     with contextlib.suppress(OSError):
         os.write(2, f"{words}\n".encode())
 

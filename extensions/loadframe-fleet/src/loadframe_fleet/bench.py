@@ -53,7 +53,7 @@ class Loading:
 
 @dataclass(frozen=True, slots=True)
 class Carried(InterfaceCounts):
-    """What an interface carried between two instants (CLOCK_MONOTONIC of that machine)."""
+    """Between two instants (CLOCK_MONOTONIC of that machine)."""
 
     from_s: float
     to_s: float
@@ -162,7 +162,7 @@ class FleetBench(RealBench):
         self._load_of_fleet.drivers = tuple(hosts)
 
     def link_bytes_per_s(self) -> float | None:
-        """The highest rate that one link from the target carries by itself, measured at the first call. None where the
+        """The highest that one link from the target carries by itself, measured at the first call. None where the
         target is on no host, or encryption and not the link limited a measurement."""
         if self._links is None:
             self._links = self.hosts.links()
@@ -282,7 +282,7 @@ class FleetBench(RealBench):
         return self._together(here, evaluated, driver), late
 
     def _together(self, here: Evaluated, evaluated: Mapping[str, Evaluated], driver: FleetDriver) -> Evaluated:
-        """The target's numbers from its host, the driver's from those that drove; the service's own from here."""
+        """The target's from its host, the driver's from those that drove; the service's own from here."""
         target = self.hosts.target
         at = evaluated.get(target) if target is not None else None
         own = (*OF_THE_TARGET, "driver.")

@@ -18,7 +18,7 @@ MACHINE, SERVER = "machine", "server"
 
 
 class Changing:
-    """Made once per study; `close` puts everything back. The server is looked up with the first question for it."""
+    """The server is looked up with the first question for it; `close` puts everything back."""
 
     def __init__(self, study: Study, host: str) -> None:
         self._study = study

@@ -71,8 +71,8 @@ def _of_fleet(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
 
 
 def different(known: Mapping[str, Mapping[str, Any]], here: Mapping[str, Any]) -> Iterator[FleetProblem]:
-    """How a host differs: other versions than on this machine would be a treatment that was not asked for. known, here:
-    from looking.facts."""
+    """Other versions than on this machine would be a treatment that was not asked for. known, here: from
+    looking.facts."""
     for what in ("loadframe", "python"):
         having = defaultdict(list)
         for name, facts in known.items():
@@ -181,8 +181,8 @@ Result = TypeVar("Result")
 
 
 def check(fleet: Fleet, say: Say = lambda _: None) -> FleetCheck:
-    """Check every host, and the link of each driver to each target. What cannot be reached is in the answer. Workers of
-    dask are not checked; FleetError where there is nothing else."""
+    """What cannot be reached is in the answer. Workers of dask are not checked; FleetError where there is nothing
+    else."""
     agents_on = [host for host in fleet.host if not host.worker]
     if not agents_on:
         raise FleetError(

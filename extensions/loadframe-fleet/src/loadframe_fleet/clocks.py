@@ -23,7 +23,7 @@ class Exchange:
 
     @property
     def offset_s(self) -> float:
-        """How far their clock is ahead, in the middle of the exchange."""
+        """Of their clock ahead of ours, in the middle of the exchange."""
         return self.theirs_s - (self.sent_s + self.received_s) / 2
 
 
@@ -39,8 +39,8 @@ class Offset:
 
 @dataclass(frozen=True, slots=True)
 class ClockInStep:
-    """A host's monotonic clock against the coordinator's, by the shortest of `exchanges` round trips before and after
-    the step: ahead by offset_s within uncertainty_s at at_s, by later_s at later_at_s (coordinator's clock)."""
+    """By the shortest of `exchanges` round trips before and after the step: a host's monotonic clock is ahead of the
+    coordinator's by offset_s within uncertainty_s at at_s, by later_s at later_at_s (coordinator's clock)."""
 
     offset_s: float
     uncertainty_s: float

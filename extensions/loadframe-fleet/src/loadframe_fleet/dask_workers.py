@@ -100,7 +100,7 @@ def _listening() -> Callable[..., list[str]]:
 
 
 def strangers_reach(listening: Iterable[str]) -> tuple[str, ...]:
-    """Addresses neither on the loopback nor for holders of a certificate. Pages are open to all, even if encrypted."""
+    """Neither on the loopback nor for holders of a certificate. Pages are open to all, even if encrypted."""
     return tuple(address for address in listening if not address.startswith(ENCRYPTED) and not _is_loopback(address))
 
 
@@ -120,13 +120,12 @@ _heard: dict[str, float] = {}
 
 
 def hear(task: str) -> None:
-    """On a worker: the task's coordinator is there."""
     if task in _heard:
         _heard[task] = time.monotonic()
 
 
 class Lease:
-    """The coordinator's lease on a worker, from the beginning of a task until `end`."""
+    """From the beginning of a task until `end`."""
 
     def __init__(self, client: Any, address: str, task: str) -> None:
         self._client = client
@@ -154,7 +153,7 @@ ENDS_WITHIN_S = 25.0
 
 
 def look(asked: str) -> str:
-    """This host's facts, and which of the variables that the study names (secrets) its worker lacks."""
+    """missing: variables that the study names (secrets) and its worker lacks."""
     given = parse_json(asked.encode())
     missing = [name for name in given["secrets"] if name not in os.environ]
     return write_json({"facts": facts(), "missing": missing, "process": os.getpid()})

@@ -124,7 +124,7 @@ def _is_number_or_name(host: str) -> bool:
 
 
 class TlsTable(Table):
-    """PEM files by which a scheduler and this machine recognise each other."""
+    """By which a scheduler and this machine recognise each other (PEM)."""
 
     ca: Path
     certificate: Path
@@ -183,8 +183,8 @@ class Fleet(Table):
 
 
 def load(path: Path) -> Fleet:
-    """The fleet in a file, in whose folder relative paths begin. StudyError for an invalid one, a host without its
-    owner's authorisation, and, as root, where another user could change the file or what it runs."""
+    """Relative paths begin in its folder. StudyError for an invalid file, a host without its owner's authorisation,
+    and, as root, where another user could change the file or what it runs."""
     folder = path.absolute().parent
     fleet = _placed(load_as(Fleet, path, REMEDY), folder)
     _check_consent(fleet)

@@ -55,7 +55,7 @@ CLOSED_SO = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A worker that was checked. boot, process: the kernel on which it is, as reported, and its process id there."""
+    """boot, process: the kernel on which it is, as reported, and its process id there."""
 
     worker: Seen
     boot: str
@@ -262,8 +262,6 @@ class DaskEngine:
                 remedy="Set them where its worker is started: secrets are never sent through the scheduler.",
             )
         return Place(worker, str(said["facts"]["boot"]), int(said["process"]))
-
-    # --- tasks ---
 
     def _submit(self, work: Callable[[str], str], text: str, task: str, address: str) -> Any:
         return self._client.submit(

@@ -28,7 +28,7 @@ from loadframe_fleet.wire import Message
 
 
 class FarPlace:
-    """See changes.places.Place. All methods raise StepVoid where the host is lost, TargetError where it is unknown."""
+    """See changes.places.Place. StepVoid where the host is lost, TargetError where it is unknown."""
 
     def __init__(self, hosts: Hosts, place: str, more: Mapping[str, str]) -> None:
         """place: MACHINE or SERVER; more: by which its agent finds it."""
@@ -37,7 +37,7 @@ class FarPlace:
 
     @cached_property
     def host(self) -> str:
-        """Looked up when a setting is read or changed: a study that changes none needs no known host."""
+        """Looked up late: a study that changes no setting needs no known host."""
         return self._hosts.machine()
 
     @cached_property
@@ -62,7 +62,7 @@ class FarPlace:
         return read_back
 
     def back(self, names: Sequence[str]) -> list[ChangeRecord]:
-        """The outcomes; unknown where the host is lost: its agent then puts them back by itself."""
+        """Unknown where the host is lost: its agent then puts them back by itself."""
         try:
             lines = self._asked("back", names=names)["changes"]
         except StepVoid as error:
@@ -89,8 +89,7 @@ class FarMachine(FarPlace):
 
 
 class FarServer(FarPlace, Attached):
-    """See kinds.base.Attached: a service on the target's host, whose agent follows its processes and records its
-    counters."""
+    """See kinds.base.Attached: a service on the target's host, whose agent records it."""
 
     counter_specs: tuple[CounterSpec, ...] = ()
 
@@ -135,7 +134,7 @@ class FarServer(FarPlace, Attached):
 
 
 class FarJournal(DurableJournal):
-    """See DurableJournal. Changes of a FarPlace are in the journal of its host."""
+    """Changes of a FarPlace are in the journal of its host."""
 
     def __init__(self, what: str, run: Path) -> None:
         super().__init__(what, run)
@@ -169,7 +168,7 @@ ENDED_WITHIN_S = 30.0
 
 
 class FarTarget(OnBench):
-    """A private target on another host: it has no processes and no files on this machine."""
+    """It has no processes and no files on this machine."""
 
     private = True
     embedded = False
@@ -188,8 +187,6 @@ class FarTarget(OnBench):
 
     def __repr__(self) -> str:
         return f"{self.kind} on host {self._host}"
-
-    # --- life ---
 
     def create(self) -> None:
         specs = self._ask("create", prefix=self._prefix)["specs"]
@@ -221,15 +218,13 @@ class FarTarget(OnBench):
         self._ask("stop")
 
     def destroy(self) -> None:
-        """End it. Where its host is lost, or this ends amid a step, its agent does that by itself."""
+        """Where its host is lost, or this ends amid a step, its agent does that by itself."""
         with suppress(FleetError):
             said = {"kind": self.kind, "do": "destroy"}
             self._coordinator.ask(self._host, "target", said, ENDED_WITHIN_S, "agent-lost")
 
     def follow(self) -> None:
         self._ask("follow")
-
-    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         return dict(self._value("effective"))
@@ -285,8 +280,6 @@ class FarTarget(OnBench):
         with suppress(StepVoid):
             return tuple(map(str, self._value("notes")))
         return ()
-
-    # --- inside ---
 
     def _value(self, do: str, **values: Any) -> Any:
         return self._ask(do, **values)["value"]

@@ -32,7 +32,7 @@ SET_UP_WITHIN_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A host's interface to the target. network: differs between hosts that do not share it."""
+    """network: differs between hosts that do not share it."""
 
     interface: str
     network: str
@@ -94,7 +94,7 @@ class Hosts:
         return tuple(notes)
 
     def ways(self) -> Mapping[str, Way]:
-        """The way of each host; asked once. Empty where the target is on none, or its host has no address. StepVoid."""
+        """Asked once. Empty where the target is on none, or its host has no address. StepVoid."""
         if not self._ways and (at := self._address_of(self.target)):
             # An observer's traffic is not part of the load.
             in_load = self._agents.keys() - {host.name for host in self._observers}
@@ -173,7 +173,7 @@ class Hosts:
         return address
 
     def links(self) -> tuple[FleetLink, ...]:
-        """Those from the target's host to each driver on another one, measured now."""
+        """From the target's host to each driver on another one, measured now."""
         if self.target is None:
             return ()
         target = self._agents[self.target]
@@ -182,8 +182,7 @@ class Hosts:
 
 
 def set_up(agents: Mapping[str, Agent], study: Study, drivers: Sequence[str], folder: str) -> Coordinator:
-    """Give these agents, by host, their parts of the study; only drivers get the secrets that it names. folder: below
-    which it names files. StepVoid."""
+    """Only drivers get the secrets that the study names. folder: below which it names files. StepVoid."""
     coordinator = Coordinator(OverAgents(agents), drivers, list(agents))
     common = {"study": study.resolved(), "folder": folder}
     secrets = {name: os.environ[name] for name in secrets_named(study) if name in os.environ}

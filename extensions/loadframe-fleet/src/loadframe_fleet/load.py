@@ -31,7 +31,7 @@ LONGER_WARMUP = "Give measure.warmup more time than the slowest driver takes fro
 
 @dataclass(frozen=True)
 class Merged:
-    """All requests in the order of their ends; operations: their names by index."""
+    """requests: in the order of their ends; operations: their names by index."""
 
     requests: Requests
     operations: tuple[str, ...]
@@ -184,7 +184,7 @@ class FleetLoad:
             self._inner.install(endpoint)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """See Workload; from here, or on the host of a private target, with the largest task of a driver."""
+        """From here, or on the host of a private target, with the largest task of a driver."""
         shares = self._shares(level)
         most = max(shares.values()) if self.divides_level else level
         if ELSEWHERE in endpoint.options:
@@ -193,7 +193,7 @@ class FleetLoad:
             self._inner.set_level(endpoint, most)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> "FleetDriver":
-        """Let all drivers begin at one instant. StepVoid."""
+        """At one instant. StepVoid."""
         shares, name, coordinator = self._shares(level), folder.name, self._coordinator
         more = {
             "endpoint": asdict(endpoint), "warmup_s": min(self._warmup_s, duration_s), "level": float(level),
@@ -268,7 +268,7 @@ class FleetLoadOfObjects(FleetLoad):
 
 
 class FleetDriver:
-    """See workloads.base.Driver: the drivers of all hosts as one, in one step."""
+    """The drivers of all hosts as one, in one step: see workloads.base.Driver."""
 
     def __init__(self, coordinator: Coordinator, begun: Begun, load: FleetLoad) -> None:
         self._coordinator = coordinator
@@ -323,7 +323,7 @@ class FleetDriver:
         return self.counted(what, {log.host: log.clock.window(start_s, end_s) for log in self.logs})
 
     def counted(self, what: str, between: Mapping[str, tuple[float, float]]) -> dict[str, int]:
-        """What each of these counts between two instants of its own clock; empty where one does not. StepVoid."""
+        """Between two instants of each host's own clock; empty where one does not count that. StepVoid."""
         asked = {host: ("counted", {"from_s": from_s, "to_s": to_s}) for host, (from_s, to_s) in between.items()}
         answers = self._coordinator.ask_all(asked, ASKED_WITHIN_S, "load-failed")
         counts = {host: answer.get(what) for host, answer in answers.items()}

@@ -63,8 +63,8 @@ DIGITS = 12
 
 @functools.cache
 def code_digest(*roots: Path) -> str:
-    """Digest of names and contents of these packages' source files, by default the core's and this one's; "" if
-    unreadable. Takes 30 ms of a CPU."""
+    """Of names and contents of these packages' source files, by default the core's and this one's; "" if unreadable.
+    Takes 30 ms of a CPU."""
     whole = hashlib.sha256()
     try:
         for root in roots or (Path(str(loadframe.__file__)).parent, Path(__file__).parent):
@@ -115,7 +115,7 @@ def route(address: str) -> dict[str, Any]:
 
 
 def listening_number(address: str) -> str:
-    """At which this host is to listen. StudyError for several, or one that others cannot reach."""
+    """StudyError for several, or one that others cannot reach."""
     number, *others = look_up(address)
     if others:
         raise StudyError(

@@ -88,8 +88,8 @@ class Observing:
                 self._begun[task] = time.monotonic(), self._coordinator.clocks(self._agents)
 
     def end(self, task: str, run: RunFolder) -> dict[str, Observed]:
-        """A task has ended: what each observer recorded since its beginning, also stored in the run folder. FleetError
-        as `check`, and where a clock was set meanwhile."""
+        """What each observer recorded since the task's beginning, also stored in the run folder. FleetError as `check`,
+        and where a clock was set meanwhile."""
         if not self._agents:
             return {}
         (began_s, before), ended_s = self._begun.pop(task), time.monotonic()
@@ -107,7 +107,7 @@ class Observing:
         return observed
 
     def newly_full(self, observers: Mapping[str, Observed]) -> Iterator[str]:
-        """For the report, once for each: observers whose CPUs were used up meanwhile."""
+        """Once for each: observers whose CPUs were used up meanwhile."""
         for name, seen in observers.items():
             if seen.metrics.get(UTILIZATION, 0.0) >= BUSY and name not in self._full:
                 self._full.add(name)

@@ -22,7 +22,7 @@ from loadframe_fleet.wire import Message
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """How a task has ended: its answer; or lost: why there is none."""
+    """Its answer; or lost: why there is none."""
 
     task: str
     host: str
@@ -36,7 +36,7 @@ class Engine(Protocol):
         """All of the fleet, present or not."""
 
     def present(self) -> frozenset[str]:
-        """The hosts that may be given a task now. FleetError where there will be none any more."""
+        """Those that may be given a task now. FleetError where there will be none any more."""
 
     def begin(self, host: str, task: str, asked: Message) -> None:
         """task: a unique name."""
@@ -74,7 +74,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The result of work on a host. failed: why there is none: the target did not work, or it was lost too often."""
+    """failed: why there is none: the target did not work, or it was lost too often."""
 
     work: Work
     host: str
@@ -98,9 +98,8 @@ class OnHosts:
         kernels: Mapping[str, str] | None = None,
         observing: Observing | None = None,
     ) -> None:
-        """first_within_s: time limit of a task before any has ended. notes: receives notes for the report. again: what
-        to do where no host is left. kernels: of hosts; those of one take turns. observing: entered; it records each
-        task."""
+        """first_within_s: time limit of a task before any has ended. notes: for the report. again: what to do where no
+        host is left. kernels: of hosts; those of one take turns. observing: entered; it records each task."""
         self.engine = engine
         self._run = run
         self._progress = progress
@@ -214,8 +213,7 @@ class OnHosts:
     # --- the same on several hosts at the same time ---
 
     def together(self, hosts: Sequence[str], work: Work) -> dict[str, Done]:
-        """The same work on these hosts at a time; all again if one is lost. FleetError where a host cannot do it, or it
-        is lost too often."""
+        """All again if one is lost. FleetError where a host cannot do it, or it is lost too often."""
         for attempt in range(MOST_ATTEMPTS):
             until = time.monotonic() + RETURNS_WITHIN_S
             while missing := set(hosts) - self.engine.present():
@@ -241,8 +239,6 @@ class OnHosts:
                 return done
         lost = f"the start was lost {MOST_ATTEMPTS} times in a row"
         raise FleetError(lost, remedy="See why workers end on these hosts.")
-
-    # --- tasks ---
 
     def _begin(self, host: str, work: Work) -> None:
         work.attempts += 1

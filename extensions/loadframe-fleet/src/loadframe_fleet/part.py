@@ -171,7 +171,7 @@ class Part:
     # --- the target, where it is on this host ---
 
     def watch(self, number: str, port: int) -> Message:
-        """Record what listens there. TargetError where it is not seen."""
+        """TargetError where nothing is seen to listen there."""
         self._target = Behind(number, port)
         self._follow("target", self._target.pids())
         return {}
@@ -190,7 +190,7 @@ class Part:
             self._follow_served()
 
     def look(self) -> None:
-        """Follow new processes; call it regularly. RecordingError where the recording has stopped."""
+        """Call it regularly: it follows new processes. RecordingError where the recording has stopped."""
         if time.monotonic() - self._looked_s < FOLLOW_S:
             return
         self._looked_s = time.monotonic()
@@ -242,7 +242,7 @@ class Part:
         return self._driver is None or not self._driver.running()
 
     def end(self) -> Message:
-        """The driver's result, once it is over. WorkloadError."""
+        """Once it is over: the driver's result. WorkloadError."""
         driver, workload, folder = self._driver, self._workload, self._folder
         if driver is None or workload is None or folder is None:
             raise WorkloadError("no load was begun there", remedy="Run it again.")
@@ -299,8 +299,6 @@ class Part:
         else:
             raise ValueError(f"there is no {what!r}")
         return base64.b64encode(data).decode()
-
-    # --- inside ---
 
     def _follow_served(self) -> None:
         for component, pids in (self._serving.processes() if self._serving is not None else {}).items():

@@ -224,7 +224,7 @@ def recording_of(host: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Lines(Generic[Record]):
-    """A file of a run; empty where the run had no fleet."""
+    """Empty where the run had no fleet."""
 
     file: str
     schema: str

@@ -205,8 +205,7 @@ def trials_over(
 def engine_over(
     fleet: Fleet, studies: Sequence[Study], say: Say = lambda _: None
 ) -> Iterator[tuple[DaskEngine, Observing]]:
-    """The hosts for trials of these studies, and those that are recorded meanwhile. UserError where one is not there,
-    cannot start a target, or may not be changed as a study asks."""
+    """UserError where a host is not there, cannot start a target, or may not be changed as a study asks."""
     for study in studies:
         if not is_private(study):
             raise StudyError(
@@ -291,7 +290,7 @@ def check_settings_alone(study: Study) -> None:
 
 
 def around(here: Capacity) -> LoadInterval | None:
-    """Where hosts that are like this machine should have their capacity."""
+    """For hosts that are like this machine."""
     if not here.load:
         return None
     low, high = here.low or here.load, here.high or here.load
@@ -324,8 +323,8 @@ def _alternative(done: Done, starts: Mapping[str, Sequence[Capacity]]) -> Altern
 
 
 def against_start(name: str, host: str, start: Sequence[Capacity], other: Capacity) -> AlternativeCapacity:
-    """A capacity against those of several searches of the start: the bounds are widened by the factor by which these
-    differ. ValueError for none, or one not found."""
+    """The bounds are widened by the factor by which several searches of the start differ. ValueError for none, or one
+    not found."""
     loads = [search.load for search in start if search.load]
     lows = [search.low for search in start if search.low]
     highs = [search.high for search in start if search.high]

@@ -94,7 +94,7 @@ def _ready(descriptor: int, event: int, within_s: float) -> bool:
 
 
 def own_output() -> int:
-    """Standard output for messages alone: what a library prints goes to stderr from now on."""
+    """What a library prints goes to stderr from now on."""
     sink = os.dup(1)
     os.dup2(2, 1)
     return sink
@@ -114,7 +114,7 @@ def read(line: bytes) -> Message:
 
 
 def written(message: Message) -> bytes:
-    """Its line. WireError for one that is too long."""
+    """WireError for one that is too long."""
     line = write_json(message).encode() + b"\n"
     if len(line) > LONGEST_LINE:
         raise WireError(f"the answer has {len(line):,} bytes, more than {LONGEST_LINE:,}")

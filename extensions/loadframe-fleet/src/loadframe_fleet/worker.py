@@ -206,8 +206,6 @@ class Worker:
     def _busy(self) -> bool:
         return self._part is not None and not self._part.over
 
-    # --- the pipes ---
-
     def _next(self, within_s: float) -> Message | None:
         try:
             message = self._came.get(timeout=within_s)

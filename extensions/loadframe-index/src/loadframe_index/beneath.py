@@ -39,7 +39,7 @@ def joined(directory: bytes, name: bytes) -> bytes:
 
 
 def shown(path: bytes) -> str:
-    """A path for messages: on one line, bytes that are not text escaped, a long one shortened in the middle."""
+    """For messages: on one line, bytes that are not text escaped, a long one shortened in the middle."""
     text = path.decode("utf-8", "backslashreplace")
     text = "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
     return text if len(text) <= 300 else f"{text[:150]}[...]{text[-150:]}"
@@ -61,7 +61,7 @@ class Beneath:
         self._at, self._path = self.root, b""
 
     def directory(self, path: bytes) -> int:
-        """An O_PATH descriptor of a directory, open until the next call. OSError, also for a symbolic link."""
+        """An O_PATH descriptor, open until the next call. OSError, also for a symbolic link."""
         if self._path and path != self._path and not path.startswith(self._path + b"/"):
             self.forget()
         rest = path[len(self._path) :].lstrip(b"/")
@@ -80,7 +80,7 @@ class Beneath:
         return os.stat(name, dir_fd=self.directory(directory), follow_symlinks=False)
 
     def listing(self, path: bytes) -> int:
-        """A descriptor to list the directory with, which the caller closes. OSError: also PermissionError."""
+        """The caller closes it. OSError: also PermissionError."""
         return os.open(b".", _LIST, dir_fd=self.directory(path))
 
     def forget(self) -> None:
@@ -107,7 +107,7 @@ class Beneath:
 
 @dataclass
 class Passed:
-    """How much was not looked into, by reason. failed: for another reason than its rights."""
+    """Not looked into, by reason. failed: for another reason than its rights."""
 
     vanished: int = 0
     failed: int = 0
@@ -126,7 +126,7 @@ LOOP, ELSEWHERE = "a directory that is its own ancestor", "another file system"
 
 
 def looked_up(tree: Beneath, path: bytes, passed: Passed) -> Entry | None:
-    """The entry at this path; None where nothing is. OSError where it may not be looked up."""
+    """None where nothing is. OSError where it may not be looked up."""
     try:
         return entry_of(*split(path), tree.entry(path))
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -151,7 +151,7 @@ def below(tree: Beneath, top: Entry, passed: Passed) -> Iterator[Entry]:
 
 
 def _above(tree: Beneath, path: bytes) -> tuple[tuple[int, int], ...]:
-    """Device and inode of each directory above a path, to find loops."""
+    """Device and inode of each directory above, to find loops."""
     above: tuple[tuple[int, int], ...] = ()
     steps = path.split(b"/") if path else []
     with suppress(OSError):  # it was renamed meanwhile: a record will say so

@@ -48,14 +48,14 @@ class Frontier:
                 self._changed.notify(len(directories))
 
     def begin(self, root: Directory) -> None:
-        """The first directory of a scan, which withdraws all requests at once: otherwise a scan could look complete."""
+        """Withdraws all requests at once: otherwise a scan could look complete."""
         with self._changed:
             self._board.asks_nothing()
             self._stack.append(root)
             self._changed.notify()
 
     def take(self) -> Directory | None:
-        """The next one, to be followed by `done`; None where there was none for WAIT_S, or the frontier is closed."""
+        """`done` must follow. None where there was none for WAIT_S, or the frontier is closed."""
         with self._changed:
             if not self._stack and not self.closed:
                 self._changed.wait_for(self._ready, WAIT_S)
@@ -152,14 +152,14 @@ class Board:
         self._file = -1
 
     def of_process(self, process: int) -> int:
-        """Where the words of a process begin; below, those of a worker."""
+        """Where its words begin; below, those of a worker."""
         return HEAD + process * self.shape.process_words
 
     def of_worker(self, process: int, stage: int, number: int) -> int:
         return self.of_process(process) + HEAD + WORKER * (sum(self.shape.workers[:stage]) + number)
 
     def workers(self, stage: int, process: int | None = None) -> Iterator[int]:
-        """Where the words of each worker of a stage begin, in one process or in all."""
+        """Where the words of each begin, in one process or in all."""
         for chosen in range(self.shape.processes) if process is None else (process,):
             for number in range(self.shape.workers[stage]):
                 yield self.of_worker(chosen, stage, number)
@@ -176,7 +176,7 @@ class Board:
             self.words[self.of_process(self.process) + COUNTS + COUNTED.index(what)] += more
 
     def count_passed(self, error: OSError) -> None:
-        """Count something that vanished, or cannot be looked into. MachineError where the reason is ours."""
+        """MachineError where the reason is ours."""
         if isinstance(error, FileNotFoundError | NotADirectoryError):
             self.count("vanished")
             return
@@ -187,7 +187,7 @@ class Board:
         return {what: int(sum(self.each(COUNTS + number))) for number, what in enumerate(COUNTED)}
 
     def asks(self) -> int | None:
-        """The number of another process that has no directory; None for none."""
+        """Number of another process that has no directory."""
         if self.shape.processes == 1:
             return None
         for process, asked in enumerate(self.each(ASKED)):
@@ -216,7 +216,7 @@ class Board:
                 fcntl.lockf(self._file, fcntl.LOCK_UN, 1, process)
 
     def received(self) -> list[Directory]:
-        """The directories that another process gave; asks for some where there are none."""
+        """Those that another process gave; asks for some where there are none."""
         own = self.of_process(self.process)
         if self.words[own + ASKED] == NO:
             self.words[own + ASKED] = YES
@@ -285,7 +285,7 @@ class Queue(Generic[T]):
         self._filled, self._emptied = threading.Condition(lock), threading.Condition(lock)
 
     def put(self, item: T) -> bool:
-        """Wait until there is room. False where the queue is closed, and the item is dropped."""
+        """Waits until there is room. False where the queue is closed, and the item is dropped."""
         with self._emptied:
             while len(self._items) >= self._most and not self._closed:
                 self._emptied.wait()
@@ -309,7 +309,7 @@ class Queue(Generic[T]):
         return not self._items and not self._closed
 
     def close(self, *, drop: bool = False) -> None:
-        """Accept no more. drop: also drop what waits. Idempotent."""
+        """drop: also what waits. Idempotent."""
         with self._filled:
             self._closed = True
             if drop:

@@ -55,7 +55,7 @@ class Entry(NamedTuple):
 
 
 def id_of(path: bytes) -> bytes:
-    """The key of an entry: 16 bytes of BLAKE2b (RFC 7693) of its path; 10^8 paths collide with probability 10^-23."""
+    """16 bytes of BLAKE2b (RFC 7693) of its path; 10^8 paths collide with probability 10^-23."""
     return blake2b(path, digest_size=ID_BYTES).digest()
 
 

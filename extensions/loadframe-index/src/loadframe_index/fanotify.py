@@ -57,7 +57,7 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A name in a directory, which is given by its handle (a `struct file_handle`)."""
+    """A name in a directory with this handle (a `struct file_handle`)."""
 
     directory: bytes
     name: bytes
@@ -75,7 +75,7 @@ class Event:
 
 
 def events(data: bytes) -> Iterator[Event]:
-    """The events in what was read from a group. UnreadableEventError."""
+    """In what was read from a group. UnreadableEventError."""
     at = 0
     while at < len(data):
         if len(data) - at < _EVENT.size:
@@ -228,7 +228,7 @@ def _supported(call: Callable[[int], T], newer: int, older: int) -> T:
 
 
 def _below(root: bytes | None, path: bytes | None) -> bytes | None:
-    """A path relative to the root; None where it is not below it, or one of both is gone."""
+    """Relative to the root; None where it is not below it, or one of both is gone."""
     if root is None or path is None:
         return None
     above = root.rstrip(b"/") + b"/"
@@ -246,8 +246,8 @@ REMEDIES = {
 
 
 def path_of(opened: int) -> bytes | None:
-    """The absolute path of an open directory; None where it has been removed. A path too long for the kernel is found
-    name by name. OSError."""
+    """An open directory's; None where it has been removed. A path too long for the kernel is found name by name.
+    OSError."""
     below: list[bytes] = []
     at = os.dup(opened)
     try:

@@ -97,7 +97,7 @@ class Following:
         return len(some)
 
     def _look(self) -> int:
-        """A time before the tree is asked. It grows with each batch, even if the clock was set back."""
+        """Before the tree is asked. It grows with each batch, even if the clock was set back."""
         self._seen_ns = max(self._clock_ns(), self._seen_ns + 1)
         return self._seen_ns
 
@@ -187,7 +187,7 @@ class Following:
         return inodes
 
     def _elsewhere(self, wanted: "_Wanted", entries: Mapping[bytes, Entry | None]) -> set[int]:
-        """Inodes of the records' files that may have other names: one name is gone, or stood for several files."""
+        """Of the records' files: one name is gone, or stood for several files."""
         unsure = [files for path, files in wanted.files.items() if len(files) > 1 or entries.get(path) is None]
         inodes = {self._reader.inode_of(file) for files in unsure for file in files}
         return {inode for inode in inodes if inode is not None}

@@ -66,7 +66,7 @@ class Chosen:
 
 
 def choose(root: Path, wanted: str = "auto") -> Chosen:
-    """The kernel's change log for a tree, opened. wanted: of KERNEL, or auto: the first permitted one. MachineError."""
+    """wanted: of KERNEL, or auto: the first permitted one. MachineError."""
     refused: dict[str, str] = {}
     for name, opened in KERNEL.items():
         if wanted in (name, "auto"):
@@ -114,8 +114,6 @@ def opened(keeping: Keeping, store: Store) -> Chosen:
 
 
 class Program:
-    """The follower, and what it writes."""
-
     def __init__(self, keeping: Keeping, store: Store, chosen: Chosen, stack: ExitStack) -> None:
         """MachineError, StoreError, OSError."""
         self.keeping, self._chosen = keeping, chosen

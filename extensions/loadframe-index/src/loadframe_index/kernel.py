@@ -1,4 +1,4 @@
-"""System calls of change logs: fanotify(7), inotify(7), open_by_handle_at(2). ENOSYS where the C library lacks them."""
+"""System calls of change logs: fanotify(7), inotify(7), open_by_handle_at(2). OSError, ENOSYS where the C library lacks one."""
 
 import ctypes
 import errno
@@ -36,17 +36,16 @@ def _path(descriptor: int) -> bytes:
 
 
 def fanotify_init(flags: int) -> int:
-    """The caller closes the descriptor. OSError."""
+    """The caller closes the descriptor."""
     return _call("fanotify_init", flags, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def fanotify_mark(group: int, flags: int, mask: int, directory: int) -> None:
-    """OSError."""
     _call("fanotify_mark", group, flags, mask, AT_FDCWD, _path(directory))
 
 
 def handle_of(directory: int) -> bytes:
-    """A `struct file_handle`. OSError."""
+    """A `struct file_handle`."""
     room = 128
     buffer = ctypes.create_string_buffer(room.to_bytes(4, "little") + bytes(4 + room), 8 + room)
     follow = 0x400  # AT_SYMLINK_FOLLOW: the link in /proc
@@ -55,7 +54,7 @@ def handle_of(directory: int) -> bytes:
 
 
 def open_by_handle(mount: int, handle: bytes) -> int:
-    """An O_PATH descriptor by handle, on the file system of `mount`. OSError: ESTALE, EPERM (CAP_DAC_READ_SEARCH)."""
+    """An O_PATH descriptor, on the file system of `mount`. OSError: ESTALE, EPERM (CAP_DAC_READ_SEARCH)."""
     return _call("open_by_handle_at", mount, handle, os.O_PATH | os.O_CLOEXEC)
 
 
@@ -65,7 +64,7 @@ def inotify_init() -> int:
 
 
 def inotify_add_watch(instance: int, directory: int, mask: int) -> int:
-    """The number of the watch, the same for an object watched already. OSError: ENOSPC without further watches."""
+    """The same number for an object watched already. OSError: ENOSPC without further watches."""
     return _call("inotify_add_watch", instance, _path(directory), mask)
 
 

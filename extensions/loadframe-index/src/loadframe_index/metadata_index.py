@@ -186,8 +186,8 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         return tuple(self._prepared.compared.values())
 
     def _other_answers(self, store: Store, ran: _Ran) -> str:
-        """If a step was the first whole scan of a tree: where the database differs from du and find, in words. In a
-        user's tree, which may change meanwhile, a difference is no error."""
+        """After the first whole scan of a tree: where the database differs from du and find, in words. In a user's
+        tree, which may change meanwhile, a difference is no error."""
         tree, known = ran.config.tree, self._prepared.compared
         if not self.runs_to_completion or tree in known or not comparing.whole_scans(ran.config):
             return ""
@@ -261,7 +261,7 @@ class MetadataIndexByBatch(MetadataIndex):
 
 
 class MetadataIndexByEntries(MetadataIndex):
-    """One scan of ever larger trees: a step ends when the whole tree is in the database."""
+    """A step ends when the whole tree is in the database."""
 
     axes = frozenset({"entries"})
     axis_unit = "entries"
@@ -356,7 +356,7 @@ def change_logs() -> list[Requirement]:
 
 @contextmanager
 def _connected(endpoint: Endpoint) -> Iterator[Store]:
-    """SQLite with the rights of the driver's user, who owns the folder. Raises TargetError."""
+    """SQLite with the rights of the driver's user, who owns the folder. TargetError."""
     try:
         with ExitStack() as stack:
             if endpoint.kind == "sqlite":

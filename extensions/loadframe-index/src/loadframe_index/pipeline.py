@@ -26,10 +26,8 @@ SCANNED, DONE = 0, 0
 
 
 class Process:
-    """One process: its workers, and the queues between them."""
-
     def __init__(self, config: Config, number: int, stack: ExitStack) -> None:
-        """Opens everything; the stack closes it. MachineError, StoreError, OSError."""
+        """The stack closes everything. MachineError, StoreError, OSError."""
         self.config, self.number, self._stack = config, number, stack
         self.board = Board(config.path(BOARD), config.shape, number)
         stack.callback(self.board.close)
@@ -83,7 +81,7 @@ class Process:
         return lambda: serve(looked_up, meter, lambda work: apply(store, work, meter, self._acknowledge), None)
 
     def now_ns(self) -> int:
-        """The time of a look: it grows from process to process and from run to run, even if the clock was set back."""
+        """It grows from process to process and from run to run, even if the clock was set back."""
         return time.monotonic_ns() + self._offset_ns
 
     def _acknowledge(self, work: Work) -> None:
@@ -107,7 +105,7 @@ class Process:
                 raise
 
     def run(self, start_s: float, coordinator: Coordinator | None) -> None:
-        """Work from start_s on until the time is up or all is done. Raises the first failure of a worker."""
+        """Until the time is up or all is done. Raises the first failure of a worker."""
         self._offset_ns = int(self.board.words[OFFSET_NS])
         until_s = start_s + self.config.seconds if self.config.seconds else float("inf")
         time.sleep(max(0.0, start_s - time.monotonic()))
@@ -131,7 +129,7 @@ class Process:
 
 
 def work(config: Config, number: int) -> None:
-    """One process of several, from "ready" on. StoreError, MachineError, OSError."""
+    """From "ready" on. StoreError, MachineError, OSError."""
     # On two CPUs, threads wait for each other at every release of the interpreter lock (GIL).
     cpus = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cpus[number % len(cpus)]})

@@ -24,8 +24,6 @@ class Records:
 
 
 class Reader(abc.ABC):
-    """An open change log."""
-
     name: str
     """Its name in a study: fanotify, inotify, injected, recorded."""
     resumes: bool = False
@@ -33,7 +31,7 @@ class Reader(abc.ABC):
 
     @property
     def waiting(self) -> int:
-        """Records that the next readings will give, as far as known."""
+        """As far as known."""
         return 0
 
     @abc.abstractmethod
@@ -97,7 +95,7 @@ LIMITS = Path("/proc/sys/fs")
 
 
 def shown_limit(name: str) -> str:
-    """A limit of the kernel's on change logs (below LIMITS), for messages."""
+    """Of the kernel's on change logs (below LIMITS), for messages."""
     try:
         return f"{int((LIMITS / name).read_text(encoding='ascii', errors='replace')):,}"
     except (OSError, ValueError):

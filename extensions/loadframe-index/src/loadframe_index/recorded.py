@@ -174,7 +174,6 @@ class Injected(Reader):
 
     @property
     def waiting(self) -> int:
-        """Records that are due and were not read."""
         if self._start is None:
             return 0
         so_far = int((self._clock() - self._start) * self._rate)

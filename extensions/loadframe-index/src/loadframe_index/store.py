@@ -74,7 +74,7 @@ class StoreError(Exception):
 
 
 class AgainError(StoreError):
-    """Another transaction was in the way (a deadlock, a lock that took too long): the same one may succeed now."""
+    """A deadlock, or a lock that took too long: the same transaction may succeed now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Batch:
 
 
 def rows_of(entries: Sequence[Entry], ids: Sequence[bytes], seen_ns: int) -> list[Row]:
-    """ids: of the entries, in the same order. The last one wins where an id comes twice."""
+    """ids: in the order of the entries. The last one wins where an id comes twice."""
     rows: dict[bytes, Row] = {}
     at, parent = b"", id_of(b"")
     for key, (path, above, name, device, inode, *others) in zip(ids, entries, strict=True):
@@ -103,7 +103,7 @@ def rows_of(entries: Sequence[Entry], ids: Sequence[bytes], seen_ns: int) -> lis
 
 
 def as_signed(inode: int) -> int:
-    """The number of an inode as the databases have it, in 64 bits with a sign."""
+    """As the databases have it, in 64 bits."""
     return inode if inode < _SIGN else inode - 2 * _SIGN
 
 
@@ -195,7 +195,7 @@ class Store(abc.ABC):
         return self._number("SELECT count(*) FROM entries")
 
     def last_seen_ns(self) -> int:
-        """When the last entry was looked at; 0 where there is none."""
+        """0 where there is none."""
         return self._number("SELECT coalesce(max(seen_ns), 0) FROM entries")
 
     def forget_before(self, seen_ns: int) -> int:
@@ -203,7 +203,7 @@ class Store(abc.ABC):
         return self._do(f"DELETE FROM entries WHERE seen_ns < {seen_ns:d}")
 
     def acknowledged(self, log: str) -> int:
-        """The last change of a change log that is in the database; 0 where unknown."""
+        """The last change of that log in the database; 0 where unknown."""
         return self._number(f"SELECT coalesce(max(number), 0) FROM progress WHERE log = {self.MARK}", (log,))
 
     def ask(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -294,7 +294,7 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def _among(self, column: str, ids: Sequence[bytes]) -> tuple[str, Sequence[Any]]:
-        """The condition that the column has one of these, with the values for its marks."""
+        """The condition, with the values for its marks."""
 
     def _number(self, asked: str, values: Sequence[Any] = ()) -> int:
         return int(self.ask(asked, values)[0][0])

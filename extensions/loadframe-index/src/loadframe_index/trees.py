@@ -77,12 +77,12 @@ def make(tree: Path, shape: Shape) -> bool:
 
 
 def marked(tree: Path) -> Path:
-    """The file next to a tree that records which directory was made here, and its shape."""
+    """Next to the tree: which directory was made here, and its shape."""
     return tree.with_name(f"{tree.name}.shape.json")
 
 
 def _made(place: Folder, tree: Path) -> dict[str, Any] | None:
-    """The shape of a tree that was made here, empty where unfinished; None for any other directory of its name."""
+    """Empty where unfinished; None for any other directory of its name."""
     try:
         note = json.loads(place.read(marked(tree).name, MOST_NOTE_BYTES))
         with place.changing(tree.name) as directory:
@@ -116,8 +116,8 @@ def spread(folder: Path) -> None:
 
 
 def apart(folder: Path) -> Path:
-    """Where in a folder a tree may be made. Its name is random: ext4 places a folder by the hash of its name, and would
-    give it the inodes of one of that name that was just removed."""
+    """Its name is random: ext4 places a folder by the hash of its name, and would give it the inodes of one of that
+    name that was just removed."""
     return folder / f"tree-{secrets.token_hex(4)}"
 
 

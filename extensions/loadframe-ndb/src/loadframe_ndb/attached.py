@@ -45,7 +45,7 @@ class AttachedSqlNode(AttachedMysql):
         return read_counters(self._control)
 
     def endpoint(self) -> Endpoint:
-        """The endpoint with the engine, so that tables are in the cluster and all SQL nodes have them."""
+        """With the engine, so that tables are in the cluster and all SQL nodes have them."""
         return with_engine(super().endpoint())
 
     def values_of(self, *names: str) -> dict[str, str]:
@@ -62,8 +62,7 @@ class AttachedCluster:
     counter_specs: tuple[CounterSpec, ...] = (*COUNTERS, *SPECS)
 
     def __init__(self, asked: ServerAddress) -> None:
-        """Connect to the addresses of its SQL nodes, separated by commas, each as a MySQL's. Raises as
-        AttachedMysql."""
+        """asked: the addresses of its SQL nodes, separated by commas, each as a MySQL's. Raises as AttachedMysql."""
         places = addresses_in(asked.address)
         numbers = asked.number.split(",") if asked.number else [""] * len(places)
         self._nodes: list[AttachedSqlNode] = []
@@ -108,8 +107,6 @@ class AttachedCluster:
         status = self._nodes[0].values_of(FROM_HOST, FROM_PORT)
         port = status.get(FROM_PORT, "")
         return joined(words(status.get(FROM_HOST, "")), int(port) if port.isdecimal() else 0)
-
-    # --- what it is and does now ---
 
     def counters(self) -> dict[str, float]:
         """Sums over its SQL nodes, and those of ndbinfo where the account may read it."""
@@ -165,8 +162,7 @@ class AttachedCluster:
         return self._nodes[0].listener()
 
     def pids(self) -> tuple[int, ...]:
-        """The processes of its SQL nodes, and of data nodes in ndbinfo that run here: another program may have such a
-        pid."""
+        """Of SQL nodes, and of data nodes in ndbinfo that run here: another program may have such a pid."""
         pids = [pid for node in self._nodes for pid in node.pids()]
         for number, where in self._of_ndbinfo(PROCESSES) or ():
             host, pid = _host(str(where)), whole(str(number))
@@ -206,7 +202,7 @@ class AttachedCluster:
 
 
 def addresses_in(address: str) -> list[str]:
-    """The addresses of the SQL nodes; "" for one that the option file names."""
+    """ "" for one that the option file names."""
     return [part.strip() for part in address.split(",")]
 
 

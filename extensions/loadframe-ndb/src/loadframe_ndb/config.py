@@ -30,7 +30,7 @@ BLANKS = "\r\t "
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What ndb_mgmd would refuse. line: counted from 1."""
+    """line: counted from 1."""
 
     line: int
     fact: str
@@ -39,7 +39,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A setting as it is written, without blanks and comment."""
+    """As it is written, without blanks and comment."""
 
     name: str
     value: str
@@ -65,7 +65,7 @@ class Section:
         return f"[{self.kind} default]" if self.default else f"[{self.kind}]"
 
     def get(self, name: str) -> Entry | None:
-        """The setting of this name, whatever its case; the first where it stands twice."""
+        """Whatever the case of its name; the first where it stands twice."""
         return self._by_name.get(name.lower())
 
 
@@ -173,14 +173,14 @@ LOCAL = ("localhost", "127.0.0.1")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node: its own section, and the default one of its kind (several only where the file is wrong)."""
+    """Its own section, and the default one of its kind (several only where the file is wrong)."""
 
     node_id: int
     section: Section
     defaults: Sequence[Section]
 
     def entry(self, name: str) -> Entry | None:
-        """Where its value of a setting is written, None where nowhere."""
+        """None where it is not written."""
         given = (section.get(name) for section in (self.section, *self.defaults))
         return next((entry for entry in given if entry is not None), None)
 
@@ -239,7 +239,7 @@ class Node:
         return 1
 
     def memory_bytes(self) -> int:
-        """The least that its settings take: see MEMORY."""
+        """At least: see MEMORY."""
         plain = sum(self.number(name) * size for name, size in MEMORY.items())
         return plain + self.number(PER_PART) * self.number("NoOfFragmentLogParts")
 
@@ -250,7 +250,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A config.ini and its nodes, in the order of the file. twice: nodes with the number of an earlier one."""
+    """nodes: in the order of the file. twice: those with the number of an earlier one."""
 
     config: Config
     nodes: Sequence[Node]
@@ -265,7 +265,7 @@ class Cluster:
 
 
 def cluster_of(config: Config) -> Cluster:
-    """The nodes with their numbers. One without a number gets the next free one, as ndb_mgmd does it."""
+    """A node without a number gets the next free one, as ndb_mgmd does it."""
     nodes, twice = list[Node](), list[Node]()
     defaults = {kind: config.of_kind(kind, default=True) for kind in NODES}
     taken, following = set[int](), 1

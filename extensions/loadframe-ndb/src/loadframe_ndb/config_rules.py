@@ -22,8 +22,8 @@ DATA_NODES = MANUAL + "25.4.3.6"
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """What is known of data nodes' hosts: cpus and memory_bytes of each, None where unknown. bound: CPUs that other
-    processes there are bound to, by name. names: the hosts of which this is known; None for all."""
+    """cpus and memory_bytes of each, None where unknown. bound: CPUs that other processes there are bound to, by name.
+    names: the hosts of which this is known; None for all."""
 
     cpus: frozenset[int] | None = None
     memory_bytes: int | None = None
@@ -36,21 +36,21 @@ class Hosts:
 
 @dataclass(frozen=True, slots=True)
 class SqlNode:
-    """A MySQL server: its option file, and the options in it, names with underscores."""
+    """options: in its option file, names with underscores."""
 
     file: str
     options: Mapping[str, str]
 
     @property
     def connections(self) -> int:
-        """Its connection pool; 1 where none, or no number, is given."""
+        """Its pool; 1 where none, or no number, is given."""
         pool = whole(self.options.get(POOL, ""))
         return 1 if pool is None else pool
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A cluster to check. servers: empty where they are unknown."""
+    """servers: empty where they are unknown."""
 
     cluster: Cluster
     hosts: Hosts = Hosts()
@@ -363,7 +363,7 @@ def _strangers(nodes: Sequence[Node], hosts: Hosts) -> Findings:
 
 
 def cpus_of(node: Node) -> frozenset[int]:
-    """The CPUs that threads of a data node are permanently bound to; empty where that is unknown."""
+    """To which its threads are permanently bound; empty where that is unknown."""
     try:
         groups = node.threads() or ()
     except ValueError:  # said by `threads`
@@ -381,7 +381,7 @@ RULES: tuple[Callable[[Case], Findings], ...] = (
 
 
 def check(case: Case, name: str) -> tuple[NdbFinding, ...]:
-    """The findings of all rules: errors first, by line, without repetitions. name: of the config.ini."""
+    """Errors first, by line, without repetitions. name: of the config.ini."""
     findings = dict.fromkeys(
         replace(problem, rule=rule.__name__, file=problem.file or name) for rule in RULES for problem in rule(case)
     )

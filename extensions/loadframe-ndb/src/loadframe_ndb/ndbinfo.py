@@ -71,7 +71,7 @@ US, MS = 1e6, 1e3
 
 
 def blocks(text: str) -> tuple[list[Block], str]:
-    """All blocks that were printed to their end, and the text after them, with which the next one begins."""
+    """Those printed to their end, and the text after them, with which the next one begins."""
     complete: list[Block] = []
     tables: dict[str, list[Row]] = {}
     rows: list[Row] | None = None
@@ -129,8 +129,8 @@ class Ceilings:
 
 
 def ceilings_of(effective: Mapping[str, object]) -> Ceilings:
-    """Ceilings from settings by their names in config.ini. Without a limit of its own a transaction may change as many
-    rows as there may be operations (Configuration.cpp, Dbtc::execREAD_CONFIG_REQ)."""
+    """settings: by their names in config.ini. Without a limit of its own a transaction may change as many rows as there
+    may be operations (Configuration.cpp, Dbtc::execREAD_CONFIG_REQ)."""
 
     def number(name: str) -> int | None:
         value = effective.get(name)
@@ -270,7 +270,7 @@ class NdbinfoProgram(PrivateServer):
         self.launch(command, allowance, lambda: True)
 
     def printed(self) -> str:
-        """The output since the last call; where that is too much, its end."""
+        """Since the last call; where that is too much, its end."""
         if not self.log.exists():
             return ""
         with self.log.open("rb") as log:
@@ -306,7 +306,7 @@ class NdbinfoExposure(Exposure):
         self._seen.append(Reading(at_s, {LOST: float(lost)}))
 
     def begin(self, ceilings: Ceilings) -> None:
-        """The program has been started again, with these effective settings: its unfinished output is dropped."""
+        """After another start of the program: its unfinished output is dropped."""
         self._rest, self._newest, self._has_counters = "", {}, False
         self._ceilings = ceilings
 

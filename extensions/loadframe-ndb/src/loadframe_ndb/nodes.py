@@ -40,7 +40,7 @@ class NodeThread:
 
 
 def logged_threads(log: Iterable[str]) -> dict[int, str]:
-    """The kind of each thread by its id, also of those of earlier starts. log: its lines."""
+    """By thread id, also of earlier starts. log: its lines."""
     starts = (start for line in log if (start := STARTING.search(line)) is not None)
     return {int(start[1]): start[2] for start in starts if start[2] in MOST}
 
@@ -55,7 +55,7 @@ def read_threads(pid: int, kinds: Mapping[int, str]) -> tuple[NodeThread, ...]:
 
 
 def grouped(node_threads: Sequence[NodeThread], free: frozenset[int]) -> tuple[NdbThreads, ...]:
-    """Threads as they are configured: how many of each kind, and their CPUs. free: what an unbound thread may use."""
+    """As configured: how many of each kind, and their CPUs. free: what an unbound thread may use."""
     groups = []
     for kind in MOST:
         alike = [thread for thread in node_threads if thread.kind == kind]
@@ -86,7 +86,7 @@ class _Node(PrivateServer):
 
 
 class Management(_Node):
-    """The management server, which has the config.ini. It may be killed: asked to end, it takes 5 s."""
+    """It may be killed: asked to end, it takes 5 s."""
 
     name = "the cluster's management server"
 
@@ -104,8 +104,8 @@ class Management(_Node):
         self.launch(self._command("--nodaemon", self.config, text, number), allowance, lambda: bool(self.states()))
 
     def check(self, state: TargetState, text: str, number: int, allowance: Allowance) -> str:
-        """The whole configuration that the nodes would have with this config.ini. TargetError, in its own words, where
-        it prints none: its exit status is 1 in both cases."""
+        """The whole configuration that the nodes would have. TargetError, in its own words, where it prints none: its
+        exit status is 1 in both cases."""
         command = self._command("--print-full-config", self.folder / "check.ini", text, number)
         _, said = self.said_to_its_end(command, allowance)
         if PRINTED.search(said) is None:
@@ -113,7 +113,7 @@ class Management(_Node):
         return said
 
     def states(self) -> dict[int, str]:
-        """The state of each data node by its number: "not connected", "starting", "started", ...; empty: unknown."""
+        """By the node's number: "not connected", "starting", "started", ...; empty: unknown."""
         return {int(match[1]): match[2] for match in STATUS.finditer(self._ask("ALL STATUS")[1])}
 
     def carry_out(self, command: str) -> str:
@@ -141,7 +141,7 @@ class Management(_Node):
 
 
 class DataNode(_Node):
-    """A data node: it gets its settings from the management server when it starts."""
+    """It gets its settings from the management server when it starts."""
 
     def __init__(self, lease: Lease, user: Privilege, component: str, number: int) -> None:
         super().__init__(lease, component, user, None)

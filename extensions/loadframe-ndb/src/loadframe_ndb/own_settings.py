@@ -50,13 +50,13 @@ TUNABLES = (
 
 
 def own_name(section: str, name: str) -> str | None:
-    """The name here of a setting of config.ini in any case; None where a private cluster has none."""
+    """Of config.ini, in any case; None where a private cluster has none."""
     spec = CATALOGUE.spelt(f"{PREFIXES[section]}{name}") if section in PREFIXES else None
     return None if spec is None else spec.name
 
 
 def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """The settings in canonical form. StudyError, also for CPUs and threads that config.ini does not accept."""
+    """In canonical form. StudyError, also for CPUs and threads that config.ini does not accept."""
     accepted = CATALOGUE.check(settings)
     for name, value in accepted.items():
         setting = SETTING_BY_NAME[name]
@@ -125,7 +125,7 @@ def parted(settings: Mapping[str, SettingValue]) -> tuple[dict[str, SettingValue
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The numbers of a cluster's nodes. own: settings that one node has instead of those of all, in canonical form."""
+    """own: settings that one node has instead of those of all, in canonical form."""
 
     data: Sequence[int]
     api: Sequence[int]
@@ -167,7 +167,7 @@ HEADING = re.compile(r"\[(\w+)(?:\((\w+)\))?\]")
 
 
 def read_full_config(text: str) -> dict[str, SettingValue]:
-    """The settings that ndb_mgmd prints, by our names. Of several nodes or connections the first one counts."""
+    """As ndb_mgmd prints it, by our names. Of several nodes or connections the first one counts."""
     settings: dict[str, SettingValue] = {}
     section = ""
     for line in text.splitlines():
@@ -180,7 +180,7 @@ def read_full_config(text: str) -> dict[str, SettingValue]:
 
 
 def canonical(name: str, text: str) -> SettingValue:
-    """The value of a setting; a default of the program may be outside of the manual's bounds."""
+    """A default of the program may be outside of the manual's bounds."""
     try:
         return SETTING_BY_NAME[name].read(text)
     except ValueError:
@@ -205,8 +205,7 @@ class AsPrivate:
 
 
 def as_private(cluster: Cluster) -> AsPrivate:
-    """A private cluster with the nodes of the file by their numbers, and one management server. The file must have no
-    errors."""
+    """With the nodes of the file by their numbers, and one management server. The file must have no errors."""
     left_out: dict[str, None] = {}
     settings: dict[str, SettingValue] = {}
     for section in cluster.config.sections:

@@ -50,8 +50,6 @@ class PrivateCluster:
         self.lost_data = 0
         """How often the data nodes began with empty file systems because their rows did not fit."""
 
-    # --- life ---
-
     def create(self) -> None:
         """MissingTool; TargetError where no folders can be made."""
         for node in self._nodes.values():
@@ -69,7 +67,7 @@ class PrivateCluster:
         return read_full_config(said)
 
     def start(self, settings: Settings) -> None:
-        """Start all nodes, and return once they are started. The first start makes the file systems."""
+        """Returns once all nodes are started. The first start makes the file systems."""
         wanted = self.wanted(settings)
         if self._settings is not None:
             raise TargetError("The cluster is running already", remedy="Use apply, or stop it first.")
@@ -107,15 +105,13 @@ class PrivateCluster:
         self._settings = None
 
     def destroy(self) -> None:
-        """Kill all of it and remove its folders. Never raises."""
+        """Never raises."""
         self._settings = None
         for node in (*self.data.values(), self.management):
             node.destroy()
 
-    # --- what it is and does now ---
-
     def wanted(self, settings: Settings) -> dict[str, SettingValue]:
-        """The settings in canonical form. StudyError where the number of data nodes is no multiple of the copies."""
+        """In canonical form. StudyError where the number of data nodes is no multiple of the copies."""
         wanted = checked(settings)
         replicas = _number(wanted, "NoOfReplicas")
         if len(self.data) % replicas:
@@ -131,7 +127,7 @@ class PrivateCluster:
         return {name: states.get(node.number, "unknown") for name, node in self.data.items()}
 
     def answers(self) -> bool:
-        """Whether it serves requests: of each group of data nodes at least one is started. Never raises."""
+        """Of each group of data nodes at least one is started. Never raises."""
         if self._settings is None:
             return False
         down = [name for name, state in self.states().items() if state != STARTED]
@@ -165,8 +161,6 @@ class PrivateCluster:
     def log_tail(self, lines: int = 20) -> str:
         tails = {name: node.log_tail(lines) for name, node in self._nodes.items()}
         return "\n".join(f"{name}:\n{tail}" for name, tail in tails.items() if tail)
-
-    # --- inside ---
 
     def _running(self) -> Settings:
         if self._settings is None:
@@ -278,14 +272,14 @@ class Stage:
 
 
 def changed(old: Settings, new: Settings) -> list[str]:
-    """The settings that differ. A missing one differs even from its default, which a version may have changed."""
+    """A missing setting differs even from its default, which a version may have changed."""
     names, defaults = differing(old, new), CATALOGUE.defaults()
     ends = differing({**defaults, **old}, {**defaults, **new})
     return [name for name in names if name in ends or SETTING_BY_NAME[name].restart != NEVER]
 
 
 def stages(old: Settings, new: Settings, replicas: int) -> Sequence[Stage]:
-    """The restarts that lead from one to the other, in order. TargetError where the data would not survive them."""
+    """In order. TargetError where the data would not survive them."""
     needed = {name: _restart(name, replicas) for name in changed(old, new)}
     initial = [name for name, restart in needed.items() if restart == "rolling, initial"]
     restarts = []

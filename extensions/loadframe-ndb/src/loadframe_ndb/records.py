@@ -46,7 +46,7 @@ class NdbDataNode:
 
 @dataclass(frozen=True, slots=True)
 class NdbServer:
-    """A MySQL server, by its option file. connections: its connection pool; each takes an API slot."""
+    """connections: its connection pool; each takes an API slot."""
 
     file: str
     connections: int
@@ -54,7 +54,7 @@ class NdbServer:
 
 @dataclass(frozen=True, slots=True)
 class NdbStartedNode:
-    """A running data node. memory_bytes: after its start. threads: with their CPUs from the kernel."""
+    """memory_bytes: after its start. threads: with their CPUs from the kernel."""
 
     node_id: int
     memory_bytes: int

@@ -33,7 +33,7 @@ class Setting(SettingSpec):
     first: str = ""
 
     def read(self, text: str) -> NodeValue:
-        """A value as config.ini writes it. ValueError says what would be right."""
+        """As config.ini writes it. ValueError says what would be right."""
         match self.type:
             case "boolean":
                 if text not in TRUE | FALSE:
@@ -51,7 +51,7 @@ class Setting(SettingSpec):
         return text
 
     def range_words(self) -> str:
-        """Its values, in words: "2 to 72", "1M to 16384G", "Default, Disabled, WaitExternal"; "" for any text."""
+        """In words: "2 to 72", "1M to 16384G", "Default, Disabled, WaitExternal"; "" for any text."""
         match self.type:
             case "boolean":
                 return "true, false"

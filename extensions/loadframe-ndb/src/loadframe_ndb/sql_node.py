@@ -103,8 +103,6 @@ class SqlNode(MysqlTarget):
     def endpoint(self) -> Endpoint:
         return with_engine(super().endpoint())
 
-    # --- inside ---
-
     def _ready(self) -> bool:
         """It accepts clients before all of it is connected, and refuses their tables then."""
         assert self._control is not None, "it is asked from its start on"
@@ -144,6 +142,6 @@ LEAST = frozenset({READY, "ndb_recv_thread_activation_threshold"})
 
 
 def added_up(nodes: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Sums over all SQL nodes; a counter that one of them lacks is left out."""
+    """A counter that one of them lacks is left out."""
     names = [name for name in nodes[0] if all(name in counters for counters in nodes)] if nodes else []
     return {name: (min if name in LEAST else sum)(counters[name] for counters in nodes) for name in names}

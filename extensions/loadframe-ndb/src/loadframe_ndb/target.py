@@ -57,8 +57,6 @@ class NdbTarget:
         self._seen_lost: set[str] = set()
         self._reported_lost = 0
 
-    # --- life ---
-
     def create(self) -> None:
         self._cluster.create()
         self._ndbinfo.create()
@@ -114,8 +112,6 @@ class NdbTarget:
             node.destroy()
         self._ndbinfo.destroy()
         self._cluster.destroy()
-
-    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         """The settings as the management server gives them to the nodes; limits of the first data node; the first SQL
@@ -190,8 +186,6 @@ class NdbTarget:
     def has_lost_data(self) -> bool:
         before, self._reported_lost = self._reported_lost, self._cluster.lost_data
         return self._reported_lost > before
-
-    # --- inside ---
 
     def _parted(self, state: TargetState) -> tuple[TargetState, TargetState]:
         """The cluster's state and the SQL nodes', which have no resource limits of a state. StudyError."""

@@ -36,8 +36,7 @@ TC_FROM = 9
 
 
 def by_number(threads: int) -> tuple[Threads, ...]:
-    """The threads of MaxNoOfExecutionThreads: with 8 a main, a receiving and a replication thread and four LDM
-    threads."""
+    """Of MaxNoOfExecutionThreads: with 8 a main, a receiving and a replication thread and four LDM threads."""
     ldm = next(count for start, count in reversed(LDM_FROM.items()) if threads >= start)
     fixed = (Threads("main", 1), Threads("ldm", ldm))
     if threads < TC_FROM:
@@ -46,7 +45,7 @@ def by_number(threads: int) -> tuple[Threads, ...]:
 
 
 def by_config(text: str) -> tuple[Threads, ...]:
-    """The threads of ThreadConfig. ValueError says why ndb_mgmd would refuse it."""
+    """Of ThreadConfig. ValueError says why ndb_mgmd would refuse it."""
     groups: list[Threads] = []
     rest = text.strip()
     while not groups or rest:

@@ -132,8 +132,8 @@ class StageLineError(ValueError): ...
 
 @dataclass(frozen=True, slots=True)
 class StageLine:
-    """What one line says. process: who prints it, where several print lines of a stage. at_s: CLOCK_MONOTONIC, or None.
-    values: by field, at or above 0. ended: the last line of its process: cumulative values stay, gauges are dropped."""
+    """process: who prints it, where several print lines of a stage. at_s: CLOCK_MONOTONIC, or None. values: by field,
+    at or above 0. ended: the last line of its process: cumulative values stay, gauges are dropped."""
 
     kind: str
     name: str
@@ -155,8 +155,7 @@ class StageLines:
 
     @classmethod
     def of(cls, pieces: Iterable[bytes | None]) -> "StageLines":
-        """The lines in all pieces of a file; None stands where it begins again. Only several reports show what
-        RobinHood's totals are of."""
+        """None stands where the file begins again. Only several reports show what RobinHood's totals are of."""
         scout = cls()
         for piece in pieces:
             if piece is None:

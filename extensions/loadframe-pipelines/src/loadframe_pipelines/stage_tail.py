@@ -210,7 +210,7 @@ class Tail:
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """A line, when it was true, and which process of which file printed it. of_driver: the load driver's."""
+    """at_s: when it was true. process: which of which file printed it. of_driver: the load driver's."""
 
     at_s: float
     line: StageLine

@@ -40,8 +40,8 @@ class TuningTrial:
 
 @dataclass(frozen=True, slots=True)
 class SettingWorth:
-    """What all trials together show of one value of a setting: throughput over that with the value before, all other
-    settings at their best, after shrinkage; low, high: 95 % interval."""
+    """Throughput over that with the value before, all other settings at their best, after shrinkage; low, high: 95 %
+    interval."""
 
     value: SettingValue
     ratio: float
@@ -51,9 +51,9 @@ class SettingWorth:
 
 @dataclass(frozen=True, slots=True)
 class TunedSetting:
-    """A setting that was varied. before: at the start; values: all candidates; after: the best one, possibly as before.
-    restart: the running target does not take it. gives_up: what may be lost then. worth: of the value after, or of a
-    setting that stays its most promising other value; None in a stopped run."""
+    """before: at the start; values: all candidates; after: the best one, possibly as before. restart: the running
+    target does not take it. gives_up: what may be lost then. worth: of the value after, or of a setting that stays its
+    most promising other value; None in a stopped run."""
 
     name: str
     before: SettingValue
@@ -92,8 +92,8 @@ class TuningObjective:
 
 @dataclass(frozen=True, slots=True)
 class TuningProof(Compared):
-    """Settings that were proved against the start in blocks of their own. changes: against the start. expected: the
-    ratio promised before, after shrinkage. objective: of the fresh blocks if there are any; None if none is set."""
+    """Against the start in blocks of their own. changes: against the start. expected: the ratio promised before, after
+    shrinkage. objective: of the fresh blocks if there are any; None if none is set."""
 
     changes: Mapping[str, SettingValue]
     expected: float

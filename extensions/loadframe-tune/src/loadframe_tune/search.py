@@ -24,8 +24,8 @@ Point = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A setting to vary. values: each once, rising where ordered. start: the position of the current value. ordered:
-    False for words without an order. bytes_each: memory per unit of a value."""
+    """values: each once, rising where ordered. start: the position of the current value. ordered: False for words
+    without an order. bytes_each: memory per unit of a value."""
 
     name: str
     values: tuple[SettingValue, ...]
@@ -44,7 +44,7 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """All settings that may be varied, the most promising first. memory_bytes: for all of them together."""
+    """dimensions: the most promising first. memory_bytes: for all of them together."""
 
     dimensions: tuple[Dimension, ...]
     memory_bytes: float = math.inf
@@ -162,8 +162,8 @@ class Search:
         self._fitted = None
 
     def propose(self, pending: Sequence[Point] = ()) -> Proposal:
-        """What to try next. pending: points being measured, which are taken to come out as expected, so that the next
-        one adds information (the Kriging believer: Ginsbourger, Le Riche and Carraro 2010)."""
+        """pending: points being measured, which are taken to come out as expected, so that the next one adds
+        information (the Kriging believer: Ginsbourger, Le Riche and Carraro 2010)."""
         known = self.outcomes
         try:
             for point in pending:
@@ -189,8 +189,8 @@ class Search:
         return Proposal(point, "again" if self._times(point) else "search")
 
     def best(self, failed: Collection[Point] = ()) -> Point:
-        """The recommended point: of those tried the one with the highest expectation, without changes that do not pay;
-        else the start. failed: points that failed a proof; they are skipped, and what reduces to one of them."""
+        """Of those tried the one with the highest expectation, without changes that do not pay; else the start. failed:
+        points that failed a proof; they are skipped, and what reduces to one of them."""
         for point in self._ranked():
             plain = self._simplified(point, failed)
             if plain not in failed:
@@ -237,7 +237,7 @@ class Search:
         return {outcome.point for outcome in self.outcomes if outcome.value is None} | self._missing()
 
     def _missing(self) -> set[Point]:
-        """Points that missed the objective in more than half of their trials; never the start."""
+        """In more than half of their trials; never the start."""
         missed = Counter(outcome.point for outcome in self.outcomes if outcome.missed)
         return {point for point, times in missed.items() if 2 * times > self._times(point)} - {self.space.start}
 
@@ -248,8 +248,7 @@ class Search:
         return [tried[place] for place in np.argsort(-self._means(tried), kind="stable")]
 
     def _untried(self, best: Point) -> list[Point]:
-        """Allowed points: single changes of the best, the start and the most promising one, pairs of changes, random
-        ones."""
+        """Single changes of the best, the start and the most promising one, pairs of changes, random ones."""
         singles = [*self._singles(best), *self._singles(self.space.start)]
         pairs = []
         for _ in singles:
@@ -269,7 +268,7 @@ class Search:
         ]
 
     def _climbed(self, point: Point) -> Point:
-        """The point with the highest expectation, as far as single changes lead there."""
+        """As far as single changes lead there."""
         refused = self._refused()
         for _ in range(CLIMBS):
             others = (other for other in self._singles(point) if other not in refused and self.space.fits(other))

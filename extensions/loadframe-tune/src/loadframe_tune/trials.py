@@ -42,7 +42,7 @@ BLOCKS_AGAIN = 3
 
 
 def measure_start(book: Bookkeeping) -> None:
-    """Measure the start at the study's levels; in more blocks where the first ones disagree. TooFewRequests."""
+    """At the study's levels; in more blocks where the first ones disagree. TooFewRequests."""
     levels = list(book.bench.study.levels)
     book.progress.phase(f"measuring {counted(len(levels), 'level')} as given", len(levels) * FEWEST_BLOCKS)
     for block in range(1, FEWEST_BLOCKS + 1):
@@ -59,7 +59,7 @@ def measure_start(book: Bookkeeping) -> None:
 
 
 class Start(AnyStart):
-    """The start as it was measured on this machine, where it can be measured again."""
+    """On this machine, where it can be measured again."""
 
     def blocks(self) -> list[float]:
         """The same of each of its own blocks: the noise; without stalled ones, unless all disagree with the median."""
@@ -72,8 +72,8 @@ class Start(AnyStart):
         return all(_alike(step.throughput, self.reference[step.level]) for step in steps)
 
     def again(self, book: Bookkeeping) -> "Start":
-        """The start after another block. Where that disagrees with those before, only new blocks count: trials are
-        compared with what is measured close to them."""
+        """Where another block disagrees with those before, only new blocks count: trials are compared with what is
+        measured close to them."""
         book.progress.say("a trial looks too good: measuring the start again")
         fresh = self._block(book)
         if self.agrees(fresh):
