@@ -1,6 +1,6 @@
 """A bulk loader in front of database shards: a server that has a process load each file, and private PostgreSQLs behind
-it. Its own settings are `pool` and `batch_bytes`; a setting of the shards has the prefix "shard_". The loader is our
-own program (server.py), modelled on the one of the story; it runs as its clients, the load driver, do."""
+it. Its own settings are `pool` and `batch_bytes`; those of the shards begin with "shard_". The loader (server.py) is
+modelled on the one of the story; it runs as its clients, the load driver, do."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

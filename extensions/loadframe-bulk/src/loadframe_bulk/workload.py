@@ -1,5 +1,5 @@
 """bulk-ingest: pipelines, the driver, read files, parse them and have them loaded into database shards (targets:
-bulk-loader). After each step every row is accounted for: docs/writing-a-workload.md."""
+bulk-loader). After each step every row is accounted for."""
 
 import os
 import random

@@ -1,6 +1,6 @@
 """The agent on each host: it answers the coordinator through stdin and stdout (wire.py), and ends with everything that
-it does once stdin is closed or silent for LEASE_S. What changes or loads the host is the task of its worker
-(worker.py): the agent passes messages on, ends a worker that was stopped, and cleans up after one that was killed."""
+it does once stdin is closed or silent for LEASE_S. What changes or loads the host is its worker's task (worker.py): the
+agent passes messages on, ends a stopped worker, and cleans up after a killed one."""
 
 import contextlib
 import os

@@ -1,5 +1,5 @@
 """The bench over a fleet: drivers on their hosts make the load; measurements, also of interfaces, come from the hosts'
-recordings. Where the load's share of an interface is unknown, the reason is reported."""
+recordings."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -1,5 +1,5 @@
-"""A study's changes of this machine, or of a service on it, with the journal here: previous values are on the disk
-first (changes/durable.py), and put back when the coordinator says so, or is silent or gone."""
+"""A study's changes of this machine, or of a service on it, with the journal here (changes/durable.py): previous values
+are put back when the coordinator says so, or is silent or gone."""
 
 from dataclasses import asdict
 from pathlib import Path

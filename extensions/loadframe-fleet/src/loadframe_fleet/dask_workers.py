@@ -1,9 +1,8 @@
-"""Questions to a scheduler of dask and its workers, and the work of a worker: texts in, texts out.
-
-Questions about themselves are sent by value, as a function within a function: a scheduler may have no Loadframe. A node
-is asked where it listens, as it is known by one address alone. A trial is a process of its own (trial.py), which ends
-with its worker, its task, or a coordinator that is gone or silent: dask notices a cut link only after minutes, so the
-coordinator sends a beat once a second."""
+"""Questions to a scheduler of dask and its workers, and the work of a worker: texts in, texts out. Questions about
+themselves are sent by value, as a function within a function: a scheduler may have no Loadframe. A node is asked where
+it listens, as it is known by one address alone. A trial is a process of its own (trial.py), which ends with its worker,
+its task, or a coordinator that is gone or silent: dask notices a cut link only after minutes, so the coordinator sends
+a beat once a second."""
 
 import contextlib
 import ipaddress

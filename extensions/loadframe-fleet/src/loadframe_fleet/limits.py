@@ -1,5 +1,4 @@
-"""What a run over a fleet says of its hosts: their limits and those of their links, other traffic, the host of each
-finding."""
+"""What a run over a fleet says of its hosts: their limits, those of their links, and the host of each finding."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,6 +1,6 @@
 """Hosts that are recorded while trials run, and make no load: a database that all of them use, or a switch's host. An
-agent records from the first trial to the last; each task's window is known by that host's clock. Where trials run side
-by side, an observer has seen the loads of all of them."""
+agent records from the first trial to the last; each task's window is known by that host's clock. An observer has seen
+the loads of all trials that ran side by side."""
 
 import time
 from collections.abc import Iterator, Mapping

@@ -1,5 +1,5 @@
-"""The interface between the coordinator and the agents: connections of its own, or a simulation of a thousand hosts
-with its own clock. One thread asks and reads; only `arrived` waits."""
+"""The interface between the coordinator and the agents: connections of its own, or a simulation with its own clock. One
+thread asks and reads; only `arrived` waits."""
 
 import itertools
 import queue

@@ -1,6 +1,6 @@
 """Trials of a search for settings, blocks of a ladder and capacity searches on hosts of a fleet, side by side. Each
 trial is compared with the start of its own host, each block is whole on one host: so the host cancels in the ratios.
-As the gain of a change may depend on the machine, whether hosts are alike is checked first."""
+The gain of a change may depend on the machine, so whether hosts are alike is checked first."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Carries out a host's part for its agent: `python -P -m loadframe_fleet.worker`. Where the agent has ended, or passed
-on nothing for LOAD_LEASE_S, it ends the load and puts everything back; where it is killed itself, the agent has what it
-left cleaned up. If both are, the next command there finds leases and journal."""
+on nothing for LOAD_LEASE_S, it ends the load and puts everything back; where it is killed itself, the agent cleans up.
+If both are, the next command there finds leases and journal."""
 
 import contextlib
 import functools

@@ -1,7 +1,7 @@
 """Answers of the database in place of du and find. A file with several names is counted once by `usage` and by the
-owners, as du does, and at each name by `find`. Where there are totals of each directory (totals.py), `usage` reads
-these. The SQL is what SQLite, MariaDB and PostgreSQL all understand; values are numbers and hexadecimal literals. Questions raise
-StoreError."""
+owners, as du does, and at each name by `find`. Totals of directories (totals.py), where there are any, give `usage`.
+The SQL is what SQLite, MariaDB and PostgreSQL all understand; values are numbers and hexadecimal literals. Questions
+raise StoreError."""
 
 import fnmatch
 import re

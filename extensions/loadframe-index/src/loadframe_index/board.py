@@ -1,5 +1,5 @@
 """What the threads and processes of a pipeline share: directories still to be listed, bounded queues between stages,
-and a file that all processes have in memory, of float64. Each number has one writer, so none needs a lock; a directory
+and a file of float64 that all processes have in memory. Each number has one writer, so none needs a lock; a directory
 that one process gives to another is written under one."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a step of metadata-index left in the database: whether all that was acknowledged is there, and its answers
-compared with those of du(1) and find(1) on the same tree. Both run as their user, on one file system (-x, -xdev), and
-only read. MissingTool, WorkloadError where they fail, StoreError."""
+compared with those of du(1) and find(1) on the same tree, run as their user on one file system (-x, -xdev). Raises
+MissingTool, WorkloadError, StoreError."""
 
 import json
 import os

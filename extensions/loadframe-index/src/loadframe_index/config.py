@@ -1,4 +1,4 @@
-"""The configuration of the programs of the index: one JSON object in a file."""
+"""The configuration of the index's programs: one JSON object in a file."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""Further work of the first process: it begins and ends scans, and prints the statistics lines of all processes."""
+"""Further work of the first process: beginning and ending scans, and the statistics lines of all processes."""
 
 import json
 import os

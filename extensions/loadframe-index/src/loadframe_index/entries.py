@@ -1,5 +1,5 @@
-"""An entry of a tree, in the pipeline and in the database. Paths are bytes relative to the root of the tree; b"" is the
-root. The database finds an entry by a hash of its path, which may be of any length and bytes."""
+"""An entry of a tree, in the pipeline and in the database. Paths are bytes relative to the root; b"" is the root. The
+database finds an entry by a hash of its path, which may be of any length and bytes."""
 
 from __future__ import annotations
 

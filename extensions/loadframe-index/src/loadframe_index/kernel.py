@@ -1,4 +1,5 @@
-"""System calls of change logs: fanotify(7), inotify(7), open_by_handle_at(2). OSError, ENOSYS where the C library lacks one."""
+"""System calls of change logs: fanotify(7), inotify(7), open_by_handle_at(2). OSError; ENOSYS where the C library lacks
+one."""
 
 import ctypes
 import errno

@@ -1,5 +1,5 @@
-"""The work of each stage of the pipeline, as one worker does it: SCAN lists directories, GET_INFO_DB reads what the
-database has of a batch, GET_INFO_FS looks each entry up, DB_APPLY writes what is new or changed."""
+"""The work of each stage, as one worker does it: SCAN lists directories, GET_INFO_DB reads what the database has of a
+batch, GET_INFO_FS looks each entry up, DB_APPLY writes what is new or changed."""
 
 import os
 import time

@@ -1,7 +1,7 @@
 """The database of the entries: its tables, and how they are written. Batches that are applied twice, or in either
 order, give the same rows: a row is replaced only by one of a later look (`seen_ns`), and removed only where it was not
-seen since. So a killed pipeline begins again. What differs in a database is a class; MariaDB's and PostgreSQL's have
-modules that import their clients."""
+seen since. So a killed pipeline begins again. What differs in a database is a class; MariaDB's and PostgreSQL's modules
+import their clients."""
 
 import abc
 import json

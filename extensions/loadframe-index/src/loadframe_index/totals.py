@@ -1,6 +1,6 @@
 """Totals of each directory, for du of a tree: triggers change them in the transaction that changes an entry, so they
-equal the entries whatever happens. A file with several names only counts in `linked`: in which directory it is counted
-depends on the question. Sizes are kept in two parts, whose sums fit into 64 bits."""
+equal the entries whatever happens. A file with several names only counts in `linked`: where it is counted depends on
+the question. Sizes are kept in two parts, whose sums fit into 64 bits."""
 
 LOW_BITS = 32
 LOW = (1 << LOW_BITS) - 1

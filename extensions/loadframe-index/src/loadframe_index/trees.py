@@ -1,6 +1,5 @@
 """Trees to scan, made from a seed. Sizes are log-normal, as those of real file systems (Agrawal et al., A Five-Year
-Study of File-System Metadata, 2007). Files are sparse: a million fit on a small disk. An existing tree of the same
-shape is used again."""
+Study of File-System Metadata, 2007). Files are sparse: a million fit on a small disk."""
 
 import fcntl
 import json

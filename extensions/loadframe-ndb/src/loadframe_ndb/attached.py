@@ -1,5 +1,5 @@
-"""A running MySQL Cluster: read and loaded by way of its SQL nodes, and never changed, stopped or restarted. Its data
-nodes are read over SQL (ndbinfo), so that no API node of ours joins the cluster."""
+"""A running MySQL Cluster: read and loaded by way of its SQL nodes, and never changed, stopped or restarted. Data nodes
+are read over SQL (ndbinfo), so that no API node of ours joins the cluster."""
 
 import socket as sockets
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A config.ini of MySQL Cluster read, changed and checked; whether a cluster starts is tested only on this machine."""
+"""A config.ini read, changed and checked; whether a cluster starts is tested only on this machine."""
 
 import os
 import shutil

@@ -1,6 +1,6 @@
-"""config.ini, from which ndb_mgmd gives every node of a cluster its settings; and the cluster that it describes. It is
-read as ndb_mgmd reads it; reading never fails: what ndb_mgmd would refuse is in `problems`, and all text is kept.
-Source: MySQL 8.4 Reference Manual, 25.4.3; InitConfigFileParser.cpp of MySQL Cluster."""
+"""config.ini, from which ndb_mgmd gives every node of a cluster its settings; and that cluster. It is read as ndb_mgmd
+reads it, without failing: what ndb_mgmd would refuse is in `problems`, and all text is kept. Source: MySQL 8.4
+Reference Manual, 25.4.3; InitConfigFileParser.cpp of MySQL Cluster."""
 
 import difflib
 import re

@@ -1,5 +1,5 @@
-"""The rules for a config.ini, those of MySQL Cluster itself and those of its benchmark. A rule is a function from a
-Case to its findings, which have its name."""
+"""The rules for a config.ini: those of MySQL Cluster itself and of its benchmark. A rule is a function of a Case that
+yields its findings, which have its name."""
 
 import difflib
 import re

@@ -1,4 +1,4 @@
-"""Remedies of a MySQL Cluster. Each says what has to be restarted for it; the target does that with the new setting."""
+"""Each remedy says what has to be restarted for it; the target does that with the new setting."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -1,5 +1,5 @@
-"""A private MySQL Cluster as a target: a management server, data nodes, which are its shards, and the kind's SQL nodes.
-With two copies of the data it goes on while a data node is gone; the step is flagged, and the node is started again."""
+"""A private MySQL Cluster: a management server, data nodes, which are its shards, and the kind's SQL nodes. With two
+copies of the data it goes on while a data node is gone; the step is flagged, and the node is started again."""
 
 import time
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """What a pipeline prints about its stages while a load runs. A thread collects what is new in each file a few times a
 second; lines are parsed once the load has ended, to take no CPU from what is measured. A line without a time has that
-of the look that found it. If several processes work on a stage, each is weighted by the entries that pass through it:
-in a plain mean a scanner with nothing to scan would hide that another's workers are all busy, or blocked."""
+of the look that found it. If several processes work on a stage, each is weighted by the entries that pass through it: a
+plain mean with a scanner that has nothing to scan would hide that another's workers are all busy, or blocked."""
 
 import math
 import os

@@ -1,5 +1,5 @@
-"""The trials of a search on a real target, all compared with the start: a median of blocks of which most agree,
-measured again when a trial looks too good. A stall in few of its steps would make every trial look fast."""
+"""The trials of a search on a real target, all compared with the start: a median of blocks of which most agree, as a
+stall in few of its steps would make every trial look fast. It is measured again when a trial looks too good."""
 
 import math
 from collections.abc import Mapping, Sequence
