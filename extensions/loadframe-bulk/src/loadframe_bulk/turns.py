@@ -123,9 +123,9 @@ def lines(chain: Chain, turns: Sequence[Turn], process: int) -> Iterator[str]:
 
 
 def write_regularly(path: str, made: Callable[[], Iterator[str]], every_s: float = EVERY_S) -> Callable[[], None]:
-    """Append lines to a file, by an alarm of this process, as a process that forks must not have threads. Call the
-    returned function to stop, with lines a last time: no alarm may come when an interpreter ends. A full disk costs
-    lines, not the work. OSError where the file cannot be opened."""
+    """By an alarm of this process, as a process that forks must not have threads. Call the returned function to stop,
+    with lines a last time: no alarm may come when an interpreter ends. A full disk costs lines, not the work. OSError
+    where the file cannot be opened."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
     def write() -> None:

@@ -86,7 +86,7 @@ class BulkIngest(Common[BulkIngestOptions]):
         return start_together(self.kind, workers, self.allowance, duration_s)
 
     def after_step(self, endpoint: Endpoint) -> None:
-        """Raises WorkloadError if a row is lost or duplicated."""
+        """WorkloadError if a row is lost or duplicated."""
         shards = shards_of(endpoint)
         with _explained():
             wrong = store.wrong(

@@ -44,7 +44,7 @@ MOST_WORDS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Changes not put back, and how long putting them back may take."""
+    """Changes not put back, and how long that may take."""
 
     words: str = ""
     within_s: float = 0.0
@@ -93,7 +93,7 @@ def _lists() -> list[Record]:
 
 
 MOST_SILENT_S = 60.0
-"""Limit also for a worker that is kept waiting: a step that does not get ready is void by then, too."""
+"""Also for a worker that is kept waiting: a step that does not get ready is void by then."""
 WAITING = frozenset("RD")
 """Running, or waiting for a CPU or a disk."""
 ENDS_WITHIN_S = 25.0
@@ -102,7 +102,7 @@ POLL_S = 0.05
 
 
 class Kept:
-    """A worker from the first question for it until it is closed, or has ended by itself."""
+    """From the first question for it until it is closed, or has ended by itself."""
 
     def __init__(self, say: Callable[[bytes], None]) -> None:
         self._say = say
@@ -122,7 +122,7 @@ class Kept:
         threading.Thread(target=self._pass_back, daemon=True).start()
 
     def pass_on(self, line: bytes, number: object = None) -> None:
-        """number: of the question, None for a beat. A worker that answers no beats is ended."""
+        """number: of the question, None for a beat. Ends a worker that answers no beats."""
         if self._spoke and self._is_silent():
             self._end(f"the worker of its agent has done nothing for {SILENT_S:g} s")
         with self._lock:
@@ -328,7 +328,6 @@ def _identity(message: Message) -> Identity:
 
 
 def main() -> None:
-    """What a library prints goes to stderr."""
     no_core_dumps()
     agent = Agent(0, own_output())
     if why := agent.work():

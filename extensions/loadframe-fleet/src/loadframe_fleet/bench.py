@@ -39,8 +39,8 @@ Bodies = Callable[[Between], Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """started_s, ended_s: of the load, by the coordinator's clock. answers_per_s, under_way: of all drivers together;
-    shares: of the level, by driver. clocks, ticks: of each host."""
+    """started_s, ended_s: by the coordinator's clock. answers_per_s, under_way: of all drivers together; shares: of the
+    level, by driver. clocks, ticks: of each host."""
 
     started_s: float
     ended_s: float
@@ -201,8 +201,6 @@ class FleetBench(RealBench):
             raise FleetError(f"nothing is sampled on host {self.hosts.serving}", remedy='Set measure.profile = "off".')
         return super().take_profile(place, treatment=treatment, level=level, window_s=window_s)
 
-    # --- the load ---
-
     def _make_workload(self, allowance: Allowance | None) -> Workload:
         """Each host limits its driver; what is prepared from here runs as the driver's user."""
         inner = super()._make_workload(allowance and Allowance(allowance.user))
@@ -246,8 +244,6 @@ class FleetBench(RealBench):
         begun = Begun("", {}, 0.0, 0.0, {}) if driver is None else driver.begun
         when = begun.start_s, begun.duration_s
         return FleetStep(begun.name, level, *when, void=reason, void_host=error.host, void_fact=error.fact)
-
-    # --- what the hosts recorded ---
 
     def _seen(self, loaded: Loaded, study: Study) -> tuple[Evaluated, bool]:
         driver = self._load_of_fleet.last

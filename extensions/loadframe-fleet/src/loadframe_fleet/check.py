@@ -311,7 +311,6 @@ LINK_HEAD: doc.Heads = ("driver", "target", *doc.numbers("round trip", "median",
 
 
 def fleet_json(check: FleetCheck) -> dict[str, Any]:
-    """`loadframe.fleet/1`."""
     return {"schema": "loadframe.fleet/1", "fit": check.fit, **asdict(check)}
 
 

@@ -89,8 +89,6 @@ class Coordinator:
         self._sending_s = 0.0
         self.watched_clocks: dict[str, ClockInStep] = {}
 
-    # --- what all of them are asked ---
-
     def ask_all(
         self, questions: Mapping[str, tuple[str, Message]], within_s: float, reason: VoidReason
     ) -> dict[str, Message]:
@@ -176,8 +174,6 @@ class Coordinator:
         if late := next((host for host, answers in by_host.items() if not answers), None):
             self._void(late, "agent-lost", f"host {late!r} has not told the time within {CLOCKS_WITHIN_S:g} s")
         return {host: offset(answers) for host, answers in by_host.items()}
-
-    # --- one step ---
 
     def begin(
         self,
@@ -300,8 +296,6 @@ class Coordinator:
         self._begun = None
         for host in self.drivers:
             self._transport.ask(host, "cancel", {})
-
-    # --- what voids it ---
 
     def _going(self) -> Begun:
         assert self._begun is not None, "a step was begun"

@@ -109,7 +109,6 @@ class DaskEngine:
 
     @property
     def kernels(self) -> Mapping[str, str]:
-        """Boot ids, as reported."""
         return {name: place.boot for name, place in self._places.items()}
 
     @property
@@ -162,8 +161,6 @@ class DaskEngine:
         with _quiet():
             self._stack.close()
 
-    # --- the scheduler ---
-
     def _connected(self, stack: ExitStack) -> Any:
         if self._about.scheduler:
             return _client(self._about.scheduler, self._about.tls)
@@ -195,8 +192,6 @@ class DaskEngine:
             f"the dask scheduler of the fleet is gone: {why}",
             remedy="Start it, and go on from the trials with --resume.",
         )
-
-    # --- the hosts ---
 
     def _await_hosts(self) -> None:
         until = time.monotonic() + CONNECTED_WITHIN_S

@@ -231,8 +231,8 @@ class HostRecordings:
 
 
 def serving_host(fleet: Fleet) -> HostTable:
-    """The host that starts a study's own targets. StudyError where the fleet file does not state which, or its address,
-    or that its owner has authorised an open port."""
+    """StudyError where the fleet file does not state which, or its address, or that its owner has authorised an open
+    port."""
     hosts = fleet.with_role("target")
     if len(hosts) != 1:
         raise StudyError(
@@ -255,8 +255,7 @@ def serving_host(fleet: Fleet) -> HostTable:
 
 
 def reached(hosts: Sequence[HostTable], ssh_config: Path | None, say: Say, stack: ExitStack) -> dict[str, Agent]:
-    """The agents of all hosts; the stack ends them. FleetError for the first that is not reached, or has another
-    version."""
+    """The stack ends them. FleetError for the first host that is not reached, or has another version."""
     tried = tried_all(hosts, ssh_config)
     agents = {agent.host.name: stack.enter_context(agent) for agent in tried if isinstance(agent, Agent)}
     for agent in tried:
@@ -268,6 +267,6 @@ def reached(hosts: Sequence[HostTable], ssh_config: Path | None, say: Say, stack
 
 
 def check_alike(known: Mapping[str, Message]) -> None:
-    """FleetError for a host with other versions or code than this program: they would influence the result."""
+    """FleetError for other versions or code than this program's: they would influence the result."""
     for problem in different(known, facts()):
         raise FleetError(f"host {problem.about!r}: {problem.fact}", remedy=problem.remedy)

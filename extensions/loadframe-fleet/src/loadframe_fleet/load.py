@@ -345,7 +345,7 @@ def check_shared(study: Study) -> None:
 
 
 def secrets_named(study: Study) -> frozenset[str]:
-    """Variables of the environment ({ENV:NAME})."""
+    """{ENV:NAME}: variables of the environment."""
 
     def texts(value: Any) -> list[str]:
         if isinstance(value, str):

@@ -86,7 +86,7 @@ UP = 0x1
 
 
 def interface_to(address: str, root: Path = Path("/")) -> str:
-    """That of the most specific route; for the host's own address of its network. "" where unknown, as for IPv6."""
+    """Of the most specific route; for the host's own address of its network. "" where unknown, as for IPv6."""
     number = ipaddress.ip_address(address)
     if number.is_loopback:
         return LOOPBACK

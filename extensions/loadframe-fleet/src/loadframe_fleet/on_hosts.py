@@ -126,8 +126,6 @@ class OnHosts:
         self._progress.say(words)
         self._notes.append(words if words.endswith(".") else f"{words}.")
 
-    # --- work on whichever host is free ---
-
     def carry_out(
         self,
         left: Callable[[], bool],
@@ -209,8 +207,6 @@ class OnHosts:
             return work
         why = f"it was lost {work.attempts} times, on {', '.join(work.hosts_lost)}: {came.lost}"
         return Done(work, came.host, failed=why)
-
-    # --- the same on several hosts at the same time ---
 
     def together(self, hosts: Sequence[str], work: Work) -> dict[str, Done]:
         """All again if one is lost. FleetError where a host cannot do it, or it is lost too often."""

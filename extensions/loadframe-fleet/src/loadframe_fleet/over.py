@@ -39,7 +39,7 @@ class DriversOver(Executor):
         return FleetBench(study, run, say, self._hosts)
 
     def compare_drivers(self, book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
-        """All drivers against all but the last at one load; None for one host or too little budget. StepVoid."""
+        """All against all but the last at one load; None for one host or too little budget. StepVoid."""
         bench = book.bench
         if not curve.points:
             return None

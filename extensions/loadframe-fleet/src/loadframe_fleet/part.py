@@ -168,8 +168,6 @@ class Part:
         end_fork_servers()
         self._stack.close()
 
-    # --- the target, where it is on this host ---
-
     def watch(self, number: str, port: int) -> Message:
         """TargetError where nothing is seen to listen there."""
         self._target = Behind(number, port)
@@ -213,8 +211,6 @@ class Part:
             window_s=float(message["duration_s"]) - warmup_s,
         )
         return {}
-
-    # --- the driver ---
 
     def start(self, message: Message, when: Callable[[], float]) -> None:
         """Begin at the instant that `when` returns. UserError."""
@@ -280,8 +276,6 @@ class Part:
             remove_tree(self._folder)
             self._folder = None
         self._log = None
-
-    # --- what goes back ---
 
     def flushed(self) -> int:
         """Size of the recording on the disk. RecordingError."""

@@ -120,7 +120,6 @@ def _end_with_owner(lines: Lines) -> None:
 
 
 def main() -> None:
-    """What a library prints goes to stderr."""
     for number in (signal.SIGHUP, signal.SIGTERM):  # it only ends with the pipe
         signal.signal(number, ignore)
     sink = own_output()

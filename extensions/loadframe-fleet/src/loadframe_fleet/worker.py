@@ -91,8 +91,6 @@ class Worker:
         finally:
             self._close()
 
-    # --- what it is asked ---
-
     def _obey(self, said: Message) -> None:
         number, asked = said.get("id"), self._asked.get(said["ask"])
         try:
@@ -290,7 +288,6 @@ def clean_up() -> None:
 
 
 def main() -> None:
-    """What a library prints goes to stderr."""
     import signal
 
     no_core_dumps()

@@ -31,8 +31,8 @@ class Directory(NamedTuple):
 
 
 class Frontier:
-    """Directories still to be listed. Last in, first out: few wait, and children come after their parent, whose path is
-    open. The oldest, which have the largest parts of the tree, are given away. Thread-safe."""
+    """Last in, first out: few wait, and children come after their parent, whose path is open. The oldest, which have
+    the largest parts of the tree, are given away. Thread-safe."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
@@ -196,8 +196,8 @@ class Board:
         return None
 
     def give(self, process: int, directories: Sequence[Directory]) -> int:
-        """Give a process that asks as many as fit into its letter, or half as many, and so on; their number, 0 where it
-        was given some meanwhile."""
+        """As many as fit into the process's letter, or half as many, and so on; their number, 0 where it was given some
+        meanwhile."""
         given = [tuple(directory) for directory in directories]
         while len(letter := marshal.dumps(given)) > LETTER_BYTES:
             given = given[: len(given) // 2]
@@ -275,7 +275,7 @@ T = TypeVar("T")
 
 
 class Queue(Generic[T]):
-    """First in, first out, for several threads at once. most: how many may wait."""
+    """For several threads at once. most: how many may wait."""
 
     def __init__(self, most: int) -> None:
         self._items: deque[T] = deque()

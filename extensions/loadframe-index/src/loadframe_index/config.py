@@ -71,7 +71,7 @@ class Config(InFolder):
         return max(1, self.queue // self.batch)
 
     def applied(self, process: int) -> Path:
-        """The ids of the entries that a process has acknowledged, one after the other."""
+        """The ids that a process has acknowledged, one after the other."""
         return self.path(f"applied-{process}.ids")
 
 

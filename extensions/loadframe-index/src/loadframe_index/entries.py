@@ -34,8 +34,8 @@ EARLIEST_NS, LATEST_NS = -(1 << 63), (1 << 63) - 1
 
 
 class Entry(NamedTuple):
-    """One name in a directory. size: bytes. blocks: of 512 bytes. atime_ns, mtime_ns, ctime_ns: since the epoch, in 64
-    bits. A plain tuple may stand for it: there are millions."""
+    """size: bytes. blocks: of 512 bytes. atime_ns, mtime_ns, ctime_ns: since the epoch, in 64 bits. A plain tuple may
+    stand for it: there are millions."""
 
     path: bytes
     parent: bytes
@@ -88,9 +88,8 @@ KINDS = ("create", "unlink", "rename", "setattr", "close_write")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A record of a change log. path, to: relative to the root of the tree; to: where a rename leads. number: grows
-    within a log. time_s: since the epoch. file: identifies the file (Reader.inode_of), whatever its name; b"":
-    unknown."""
+    """path, to: relative to the root of the tree; to: where a rename leads. number: grows within a log. time_s: since
+    the epoch. file: identifies the file (Reader.inode_of), whatever its name; b"": unknown."""
 
     kind: str
     path: bytes

@@ -65,7 +65,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """mask: what happened, perhaps several things. at: where; None where unknown. to: where a rename leads. file: the
+    """mask: what happened, perhaps several things. at, to: None where unknown; to: where a rename leads. file: the
     handle of the file, b"" where unknown."""
 
     mask: int

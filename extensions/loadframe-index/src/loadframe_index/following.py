@@ -25,8 +25,8 @@ IDS_AT_ONCE = 1_000
 
 @dataclass
 class Followed:
-    """What was done so far. questions: entries that were looked up, once for all records of a path in a batch; moved:
-    entries found below new or renamed directories. fs_s, db_s: spent in each stage."""
+    """questions: entries that were looked up, once for all records of a path in a batch; moved: entries found below new
+    or renamed directories. fs_s, db_s: spent in each stage."""
 
     records: int = 0
     questions: int = 0
@@ -83,7 +83,7 @@ class Following:
             self._scan()
 
     def step(self, timeout_s: float) -> int:
-        """Apply one batch; wait for its first record for at most this time. Returns the number of its records."""
+        """Waits for a batch's first record for at most this time. Returns the number of its records."""
         if not self._waiting:
             read = self._reader.read(timeout_s)
             self._drained = read.drained
@@ -218,9 +218,8 @@ class Following:
 
 
 class _Wanted:
-    """What the records of a batch require. paths: to look up. above: directories further up. replaced: rows there and
-    below are outdated. walked: what is below a directory is looked up, too. files: by path, the files of its
-    records."""
+    """paths: to look up. above: directories further up. replaced: rows there and below are outdated. walked: what is
+    below a directory is looked up, too. files: by path, the files of its records."""
 
     def __init__(self, changes: Iterable[Change]) -> None:
         self.paths: set[bytes] = set()

@@ -202,7 +202,7 @@ PATIENCE_S = 0.2
 
 
 class Buffered(Reader):
-    """Reads another reader ahead in a thread, and closes it."""
+    """Reads ahead in a thread, and closes the reader."""
 
     def __init__(self, reader: Reader, *, most: int = MOST_RECORDS) -> None:
         """most: records in memory; one reading more may come on top."""

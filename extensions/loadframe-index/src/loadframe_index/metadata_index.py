@@ -166,7 +166,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         return ran
 
     def after_step(self, endpoint: Endpoint) -> None:
-        """Compare what was acknowledged with what is in the database. Raises WorkloadError if an entry is lost."""
+        """WorkloadError if an entry is lost."""
         if (ran := self._ended(endpoint)) is None:
             return
         with _connected(endpoint) as store:
@@ -270,8 +270,7 @@ class MetadataIndexByEntries(MetadataIndex):
 
 
 class MetadataIndexByChangeRate(AtRate, MetadataIndex):
-    """Changes of a tree at a given rate (AtRate). The tree stays as it is: records are injected, looked up and written
-    like those of a change log."""
+    """The tree stays as it is: records are injected, looked up and written like those of a change log."""
 
     axes = frozenset({"change_rate"})
     axis_unit = "changes/s"
@@ -339,7 +338,7 @@ def database_of(endpoint: Endpoint) -> dict[str, str]:
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """Only Python's own SQLite, new enough for upserts (3.24); the package for a server is its kind's."""
+    """Python's own SQLite, new enough for upserts (3.24); the package for a server is its kind's."""
     import sqlite3
 
     version = sqlite3.sqlite_version if sqlite3.sqlite_version_info >= (3, 24) else None

@@ -15,8 +15,8 @@ from loadframe_index.entries import Change
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What a reader has got since the last time. lost: why records are missing, in words; then the whole tree has to be
-    scanned again. drained: nothing more was waiting."""
+    """lost: why records are missing, in words; then the whole tree has to be scanned again. drained: nothing more was
+    waiting."""
 
     changes: Sequence[Change] = ()
     lost: str = ""
@@ -39,7 +39,7 @@ class Reader(abc.ABC):
         """The records that are there, after this time at the latest; none is no error. MachineError."""
 
     def inode_of(self, file: bytes) -> int | None:
-        """The inode of a record's file (Change.file); None where it has no name, or is unknown. Thread-safe."""
+        """Of a record's file (Change.file); None where it has no name, or is unknown. Thread-safe."""
         return int(file)
 
     def close(self) -> None:  # noqa: B027 - most have nothing open

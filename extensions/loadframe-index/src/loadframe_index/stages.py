@@ -49,7 +49,7 @@ class Piece(NamedTuple):
 
 @dataclass(slots=True)
 class Work:
-    """A batch. ids: of all its names. known: by id. entries: to write, of found_ids. touched: unchanged ids."""
+    """ids: of all its names. known: by id. entries: to write, of found_ids. touched: unchanged ids."""
 
     pieces: list[Piece]
     ids: list[bytes] = field(default_factory=list)

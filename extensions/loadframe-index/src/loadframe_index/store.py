@@ -79,9 +79,9 @@ class AgainError(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one transaction does. rows: inserted or replaced. touched: ids of unchanged entries, seen again at seen_ns.
-    removed: paths that were not found then; what is beneath them goes, too. log, number: the change log, or "", and its
-    last acknowledged change."""
+    """rows: inserted or replaced. touched: ids of unchanged entries, seen again at seen_ns. removed: paths that were
+    not found then; what is beneath them goes, too. log, number: the change log, or "", and its last acknowledged
+    change."""
 
     rows: Sequence[Row] = ()
     touched: Sequence[bytes] = ()
@@ -174,7 +174,7 @@ class Store(abc.ABC):
             self._do(f"DROP TABLE IF EXISTS {table}")
 
     def known(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
-        """By id: one query for IDS_PER_QUESTION."""
+        """One query for IDS_PER_QUESTION."""
         columns = "id, inode, atime_ns, mtime_ns, ctime_ns, seen_ns"
         return {key: (inode, *times) for key, inode, *times in self.having(columns, "id", ids)}
 
@@ -184,11 +184,9 @@ class Store(abc.ABC):
             yield from self.ask(f"SELECT {columns} FROM entries WHERE {among}", values)
 
     def ids(self) -> Iterator[bytes]:
-        """In any order."""
         return (key for (key,) in self.stream("SELECT id FROM entries"))
 
     def rows(self) -> Iterator[Row]:
-        """In any order."""
         return self.stream(f"SELECT {', '.join(COLUMNS)} FROM entries")
 
     def count(self) -> int:
@@ -199,7 +197,7 @@ class Store(abc.ABC):
         return self._number("SELECT coalesce(max(seen_ns), 0) FROM entries")
 
     def forget_before(self, seen_ns: int) -> int:
-        """Removes the entries that were not seen since; returns their number. For scans of the whole tree."""
+        """Removes the entries that were not seen since; returns their number."""
         return self._do(f"DELETE FROM entries WHERE seen_ns < {seen_ns:d}")
 
     def acknowledged(self, log: str) -> int:
@@ -207,7 +205,7 @@ class Store(abc.ABC):
         return self._number(f"SELECT coalesce(max(number), 0) FROM progress WHERE log = {self.MARK}", (log,))
 
     def ask(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows that answer a SELECT. values: for its marks; others are literals (`literal`) in its text."""
+        """The rows of a SELECT. values: for its marks; others are literals (`literal`) in its text."""
         with self.explained():
             return list(self._run(question, values).fetchall())
 
@@ -227,7 +225,7 @@ class Store(abc.ABC):
         return bool(self._number(self.HAS_TOTALS))
 
     def index_inodes(self) -> None:
-        """By which the names of one file are found. Idempotent."""
+        """Idempotent."""
         self._do("CREATE INDEX IF NOT EXISTS entries_inode ON entries (inode)")
 
     def refuse_to_wait(self) -> None:
@@ -305,7 +303,7 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def _upsert(self, rows: Sequence[Row]) -> None:
-        """An existing row is replaced unless it was seen later."""
+        """A row is replaced unless it was seen later."""
 
 
 class SqliteStore(Store):

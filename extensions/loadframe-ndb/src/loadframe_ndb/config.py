@@ -203,7 +203,6 @@ class Node:
         return value if isinstance(value, int) else 0
 
     def cpus(self, name: str) -> frozenset[int]:
-        """Empty where there is none."""
         value = self.value(name)
         return frozenset() if value is None else read_cpus(str(value))
 

@@ -83,7 +83,6 @@ def file(case: Case) -> Findings:
 
 
 def settings(case: Case) -> Findings:
-    """Unknown names, invalid values, deprecated settings."""
     for section in case.cluster.config.sections:
         for entry in section.entries:
             setting = SETTINGS[section.kind].get(entry.name.lower())
@@ -135,7 +134,6 @@ def nodes(case: Case) -> Findings:
 
 
 def replicas(case: Case) -> Findings:
-    """Copies of the data that are impossible, or that fail with one host."""
     data_nodes = case.cluster.data_nodes
     copies = sorted({node.number("NoOfReplicas") for node in data_nodes})
     if len(copies) > 1:
@@ -176,7 +174,6 @@ def limits(case: Case) -> Findings:
 
 
 def durability(case: Case) -> Findings:
-    """Values that give up durability."""
     for section in case.cluster.config.sections:
         for entry in section.entries:
             setting = SETTINGS[section.kind].get(entry.name.lower())
@@ -235,7 +232,6 @@ def _server(server: SqlNode, case: Case) -> Findings:
 
 
 def memory(case: Case) -> Findings:
-    """Data nodes that do not fit into the memory of their host."""
     there = case.hosts.memory_bytes
     for host, nodes in on_hosts(case.cluster.data_nodes).items():
         wanted = sum(node.memory_bytes() for node in nodes)
@@ -253,7 +249,6 @@ CONFIG, NUMBER = "ThreadConfig", "MaxNoOfExecutionThreads"
 
 
 def threads(case: Case) -> Findings:
-    """Threads that do not add up, or are fewer than possible."""
     for node in case.cluster.data_nodes:
         automatic = "AutomaticThreadConfig"
         over = automatic if node.number(automatic) else CONFIG

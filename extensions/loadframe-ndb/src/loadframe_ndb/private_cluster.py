@@ -28,7 +28,7 @@ Settings = Mapping[str, SettingValue]
 
 
 class PrivateCluster:
-    """A private cluster without SQL nodes. Settings: those of own_settings, in any form; StudyError for others."""
+    """Without SQL nodes. Settings: those of own_settings, in any form; StudyError for others."""
 
     def __init__(self, lease: Lease, resources: Mapping[str, Resources], shape: Shape) -> None:
         """resources: by component, "management", "shard1", "shard2", ...; one that is not named has no limits."""
@@ -78,9 +78,9 @@ class PrivateCluster:
         self._has_data = True
 
     def apply(self, settings: Settings) -> None:
-        """Go to other settings with as few restarts as possible; the data stay, and with two copies the cluster answers
-        where the settings allow it. TargetError, before any restart, where data would be lost; but rows that no longer
-        fit into a smaller DataMemory are lost, and `lost_data` grows."""
+        """With as few restarts as possible; the data stay, and with two copies the cluster answers where the settings
+        allow it. TargetError, before any restart, where data would be lost; but rows that no longer fit into a smaller
+        DataMemory are lost, and `lost_data` grows."""
         old, wanted = self._running(), self.wanted(settings)
         ways = stages(old, wanted, _number(old, "NoOfReplicas"))
         with self._room_or_nothing(wanted):

@@ -23,7 +23,7 @@ class NdbFinding:
 
 @dataclass(frozen=True, slots=True)
 class NdbThreads:
-    """Threads of one kind of a data node. cpus: that they are bound to, or None. shared: together, not one each."""
+    """cpus: that they are bound to, or None. shared: together, not one each."""
 
     kind: str
     count: int
@@ -63,8 +63,8 @@ class NdbStartedNode:
 
 @dataclass(frozen=True, slots=True)
 class NdbStart:
-    """A trial of a config.ini: a private cluster with its nodes, ended at once. seconds: until all data nodes were
-    started, None where that failed (refused; words: its log). left_out: settings without a place there."""
+    """A private cluster with the nodes of a config.ini, ended at once. seconds: until all data nodes were started, None
+    where that failed (refused; words: its log). left_out: settings without a place there."""
 
     version: str
     seconds: float | None

@@ -24,7 +24,6 @@ FEWER_COPIES = 1
 
 
 def restart_of(name: str) -> str:
-    """In words. name: as in a study."""
     if name.startswith("sql_"):
         return "the SQL node restarts"
     section, plain = ("tcp", name.removeprefix("tcp_")) if name.startswith("tcp_") else ("ndbd", name)

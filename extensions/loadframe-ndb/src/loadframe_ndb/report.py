@@ -81,6 +81,5 @@ def _unchecked(report: NdbReport) -> Iterator[str]:
 
 
 def ndb_json(report: NdbReport) -> Json:
-    """loadframe.ndb/1."""
     parts = {field.name: getattr(report, field.name) for field in fields(report)}
     return json_object({"schema": "loadframe.ndb/1", **parts, "refused": report.refused})

@@ -21,9 +21,9 @@ LARGEST_CPU = 65535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting(SettingSpec):
-    """A setting in one kind of section. type: its form in config.ini. unit: of a number, "" for a count. restart: what
-    has to be restarted for a new value, a key of RESTARTS. first: what must be changed before a value is accepted or
-    has an effect. deprecated: it is still read. ours: a private cluster takes none from a study."""
+    """type: its form in config.ini. unit: of a number, "" for a count. restart: what has to be restarted for a new
+    value, a key of RESTARTS. first: what must be changed before a value is accepted or has an effect. deprecated: it is
+    still read. ours: a private cluster takes none from a study."""
 
     section: str
     type: Type

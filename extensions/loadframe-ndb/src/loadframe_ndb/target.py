@@ -114,8 +114,8 @@ class NdbTarget:
         self._cluster.destroy()
 
     def effective(self) -> dict[str, SettingValue]:
-        """The settings as the management server gives them to the nodes; limits of the first data node; the first SQL
-        node's settings."""
+        """As the management server gives the settings to the nodes; limits of the first data node; the first SQL node's
+        settings."""
         self._cluster.check_alive()
         first = next(pid for name, pids in self._cluster.processes().items() if name != MANAGER for pid in pids)
         sql = {} if self._first is None else self._first.effective()

@@ -20,10 +20,10 @@ TrialReason = Literal["start", "diagnosis", "search", "again"]
 
 @dataclass(frozen=True, slots=True)
 class TuningTrial:
-    """One trial. changes: against the start. throughput: in 1/s, by level; without levels that the first one made
-    hopeless. ratio: against the start, over these levels; None where the target would not work (`failed`). steps: their
-    numbers in its run. objective_use: largest share used of what the objective allows (above 1: missed), or None.
-    missed: what it clearly missed, in words, or "". host: of a fleet, whose start is the reference, or ""."""
+    """changes: against the start. throughput: in 1/s, by level; without levels that the first one made hopeless. ratio:
+    against the start, over these levels; None where the target would not work (`failed`). steps: their numbers in its
+    run. objective_use: largest share used of what the objective allows (above 1: missed), or None. missed: what it
+    clearly missed, in words, or "". host: of a fleet, whose start is the reference, or ""."""
 
     number: int
     reason: TrialReason
@@ -108,11 +108,11 @@ class TuningProof(Compared):
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The result of a search. expected: the ratio to the start that its trials promise, after shrinkage. proof: of the
-    best settings, or the first after them that held, or None. failed_proofs: in order. left_out: settings that were not
-    varied, and why. hosts: of a fleet, how equal they are, or None. file_name, file_text: the settings in the target's
-    own format; "" where nothing is proved. findings: the cause found at the start. objective: besides throughput, or
-    None. study, host, quality: None until the run is written down."""
+    """expected: the ratio to the start that its trials promise, after shrinkage. proof: of the best settings, or the
+    first after them that held, or None. failed_proofs: in order. left_out: settings that were not varied, and why.
+    hosts: of a fleet, how equal they are, or None. file_name, file_text: the settings in the target's own format; ""
+    where nothing is proved. findings: the cause found at the start. objective: besides throughput, or None. study,
+    host, quality: None until the run is written down."""
 
     end: TuningEnd
     axis: str

@@ -60,7 +60,7 @@ class Surrogate:
         self._weights = np.linalg.solve(self._factor.T, self._half(values))
 
     def mean(self, points: Numbers) -> Numbers:
-        """Expected log throughput against the start, shape (m,)."""
+        """Log throughput against the start, shape (m,)."""
         return np.asarray(self._between(points) @ self._weights)
 
     def gains(self, points: Numbers, incumbent: Numbers) -> tuple[Numbers, Numbers]:

@@ -102,8 +102,8 @@ def _alike(rate: float, other: float) -> bool:
 
 
 def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjective) -> Curve:
-    """The levels of the start's curve on which settings are judged: below the first that misses the objective, or the
-    lowest. In an open loop that first one, too: below it all that is offered is served already."""
+    """On which settings are judged: below the first that misses the objective, or the lowest. In an open loop that
+    first one, too: below it all that is offered is served already."""
     levels = [point.load for point in curve.points]
     met = list(takewhile(lambda level: side(objective, start, level).met, levels))
     count = len(met) + 1 if curve.axis in OPEN_LOOP_AXES else max(len(met), 1)
