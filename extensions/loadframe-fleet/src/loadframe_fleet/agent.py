@@ -102,7 +102,7 @@ POLL_S = 0.05
 
 
 class Kept:
-    """From the first question for it until it is closed, or has ended by itself."""
+    """A worker, from the first question for it until it is closed, or has ended by itself."""
 
     def __init__(self, say: Callable[[bytes], None]) -> None:
         self._say = say

@@ -124,7 +124,7 @@ def hear(task: str) -> None:
 
 
 class Lease:
-    """From the beginning of a task until `end`."""
+    """The coordinator's on a worker, from the beginning of a task until `end`."""
 
     def __init__(self, client: Any, address: str, task: str) -> None:
         self._client = client

@@ -32,7 +32,7 @@ SET_UP_WITHIN_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """network: differs between hosts that do not share it."""
+    """To the target. network: differs between hosts that do not share it."""
 
     interface: str
     network: str

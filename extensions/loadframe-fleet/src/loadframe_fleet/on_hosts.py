@@ -85,7 +85,7 @@ class Done:
 
 
 class OnHosts:
-    """See Engine. Its maker closes it."""
+    """Its maker closes it. FleetError where no host is left."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class OnHosts:
         ended: Callable[[Done], None],
         known: Sequence[Work] = (),
     ) -> None:
-        """The known work, then drawn work, until all has ended. FleetError where no host is left."""
+        """The known work, then drawn work, until all has ended."""
         waiting = list(known)
         deserted_s = time.monotonic()
         while True:
@@ -162,8 +162,7 @@ class OnHosts:
                 ended(done)
 
     def all_of(self, works: Sequence[Work], notify: Callable[[Done], None] = lambda _: None) -> list[Done]:
-        """Each piece on one host; results in its order. notify: called with each as it ends. FleetError where no host
-        is left."""
+        """Each piece on one host; results in its order. notify: called with each as it ends."""
         by_work = dict[int, Done]()
 
         def ended(done: Done) -> None:

@@ -259,3 +259,7 @@ def _of_pool(stages: Sequence[Stage], idle: float) -> Limiting | str:
     if not waits:
         return Limiting("source", 0)
     return Limiting("quota", max(waits, key=lambda place: stages[place].waiting or 0.0), ("queue",))
+
+
+def percent(share: float | None) -> str:
+    return f"{100 * (share or 0.0):.0f} %"
