@@ -119,7 +119,7 @@ def _alone(shards: Sequence[str]) -> Iterator[list["psycopg.Connection"]]:
 
 
 def _settle(connections: Sequence["psycopg.Connection"]) -> None:
-    """Commit where the first shard has committed; else roll back."""
+    """What killed loaders left prepared: commit where the first shard has committed, else roll back."""
     first = connections[0]
     held = [{xid.gtrid for xid in shard.tpc_recover()} for shard in connections]
     for name in set().union(*held):

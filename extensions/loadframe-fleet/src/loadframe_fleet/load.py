@@ -268,7 +268,7 @@ class FleetLoadOfObjects(FleetLoad):
 
 
 class FleetDriver:
-    """The drivers of all hosts as one, in one step: see workloads.base.Driver."""
+    """The drivers of all hosts as one: see workloads.base.Driver."""
 
     def __init__(self, coordinator: Coordinator, begun: Begun, load: FleetLoad) -> None:
         self._coordinator = coordinator

@@ -24,8 +24,8 @@ _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def lasts(error: OSError) -> bool:
-    """Whether an entry stays unreadable as long as its rights stay; else the file system failed, and the entry may
-    still exist. MachineError for a lack of resources here."""
+    """Whether as long as the entry's rights stay; else the file system failed, and it may still exist. MachineError for
+    a lack of resources here."""
     if error.errno in OURS:
         raise MachineError(
             f"The tree cannot be read on: {error.strerror}.",

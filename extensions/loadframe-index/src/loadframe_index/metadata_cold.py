@@ -40,10 +40,9 @@ def forget(tree: Path, database: str | None = None) -> str:
             f"workload.options.cold = true: the kernel does not forget {tree}: {error.strerror}.",
             remedy="Run as root, outside of a container; or omit it.",
         ) from error
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # the driver's user may have put a link there
     for suffix in SQLITE_FILES if database and contents else ():
-        flags = (
-            os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        )  # the driver's user may have put a link there
+        # journals come and go
         with suppress(OSError), os.fdopen(os.open(f"{database}{suffix}", flags), "rb", buffering=0) as file:
             left = MOST_BYTES
             while left > 0 and (piece := len(file.read(PIECE_BYTES) or b"")):

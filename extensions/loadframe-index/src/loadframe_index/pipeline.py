@@ -122,7 +122,7 @@ class Process:
             raise self._failures[0]
 
     def end(self, *, drop: bool) -> None:
-        """drop: also what waits between the stages; else it is finished."""
+        """drop: also what waits between the stages."""
         self.frontier.close()
         for queue in self._queues:
             queue.close(drop=drop)

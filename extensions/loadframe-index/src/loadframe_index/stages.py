@@ -174,8 +174,8 @@ def serve(source: Queue[Work], meter: Meter, act: Callable[[Work], int], out: Qu
 
 
 def ask_database(store: Store, work: Work, meter: Meter) -> int:
-    """GET_INFO_DB. It counts as blocked while DB_APPLY has the database locked, as at each commit of SQLite. AgainError
-    after LOCKED_FOR_S."""
+    """GET_INFO_DB. Blocked while DB_APPLY has the database locked, as at each commit of SQLite. AgainError after
+    LOCKED_FOR_S."""
     ids = work.ids
     for directory, names, _ in work.pieces:
         prefix = directory + b"/" if directory else b""
@@ -253,8 +253,8 @@ class Asker:
         return part
 
     def _take(self, work: Work, key: bytes, entry: Entry) -> None:
-        """An entry is unchanged where the database has its inode and times, and its last look was late enough to
-        exclude a later change with the same time. The atime of a directory is ignored: the scan itself reads it."""
+        """Unchanged where the database has its inode and times, and its last look was late enough to exclude a later
+        change with the same time. The atime of a directory is ignored: the scan itself reads it."""
         known = None if self.rewrite else work.known.get(key)
         first = MODIFIED if entry[5] == "d" else ACCESSED
         same = known is not None and known[first:SEEN] == entry[first - SEEN :] and known[0] == as_signed(entry[4])

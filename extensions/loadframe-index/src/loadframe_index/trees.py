@@ -76,7 +76,7 @@ def make(tree: Path, shape: Shape) -> bool:
 
 
 def marked(tree: Path) -> Path:
-    """Next to the tree: which directory was made here, and its shape."""
+    """Which directory was made here, and its shape."""
     return tree.with_name(f"{tree.name}.shape.json")
 
 
