@@ -13,7 +13,7 @@ import pytest
 
 from loadframe.analysis import comparison
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.errors import RunError
+from loadframe.errors import RunError, UsageError
 from loadframe.experiments.comparing import alternatives, runs
 from loadframe.experiments.proof import orders
 from loadframe.model import Host, Step, TargetState, Verdict, by_block
@@ -176,7 +176,7 @@ def test_runs_without_anything_in_common_are_refused(a_run: Callable[..., RunFol
         runs(one, a_run("two", 1.0, levels=(3,)))
     with pytest.raises(RunError, match="grows active_jobs"):
         runs(one, a_run("three", 1.0, axis="active_jobs"))
-    with pytest.raises(RunError, match="no finished step of treatment 'B'"):
+    with pytest.raises(UsageError, match="no finished step of treatment 'B'"):
         runs(one, one, treatments=("A", "B"))
 
 

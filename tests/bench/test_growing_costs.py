@@ -122,7 +122,7 @@ def test_a_pause_tells_what_a_cost_follows_and_a_restart_that_it_does(
     found = swept(loop(simulated, make_step, service))
     assert found is not None
     assert (found.id, found.status) == (cause, "confirmed")
-    assert "cannot be told apart" not in found.explanation
+    assert "cannot tell the two apart" not in found.explanation
     assert found.mechanism is not None
     assert "before a restart without any change" in found.mechanism.because
 

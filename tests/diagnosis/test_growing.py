@@ -79,7 +79,7 @@ def test_time_is_named_where_it_explains_more(make_step: StepMaker) -> None:
     found = growing("concurrency", served(make_step, per_second=0.3))
     assert found is not None
     assert found.id in (TIME, REQUESTS)
-    assert (found.id == TIME) or "cannot be told apart" in found.explanation
+    assert (found.id == TIME) or "cannot tell the two apart" in found.explanation
 
 
 def test_what_does_not_grow_is_not_told(make_step: StepMaker) -> None:

@@ -216,8 +216,10 @@ public class Garbage {
     public static void main(String[] none) throws Exception {
         byte[][] live = new byte[60][];
         for (int i = 0; i < live.length; i++) live[i] = new byte[500_000];
-        System.out.println("ready");
-        for (long i = 0; ; i++) live[(int) (i % 10)] = new byte[500_000];
+        for (long i = 0; ; i++) {
+            live[(int) (i % 10)] = new byte[500_000];
+            if (i == 1000) System.out.println("ready");  // after collections that found all of them live
+        }
     }
 }
 """

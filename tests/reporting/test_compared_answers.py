@@ -33,12 +33,12 @@ def test_compared_answers_are_in_the_json_the_text_and_the_page(investigation: I
     assert second["equal"] is False and second["answers"][0]["differences"] == ["only find has a<b"]
     said = " ".join(render_text(inv, width=10_000, details=True).split())
     assert (
-        "beside those of du and find: The same as du and find, of the tree of 25,000 entries: bytes on disk 3,309,568."
+        "and those of du and find: The same as du and find, of the tree of 25,000 entries: bytes on disk 3,309,568."
         in said
     )
     assert "entries: the target says 9, du and find 10 (only find has a<b)" in said
     page = render_page(inv)
-    assert "Its answers beside those of du and find" in page and "only find has a&lt;b" in page
+    assert "Its answers and those of du and find" in page and "only find has a&lt;b" in page
 
 
 def test_a_run_folder_keeps_them(farm: Investigation) -> None:
@@ -48,4 +48,4 @@ def test_a_run_folder_keeps_them(farm: Investigation) -> None:
 
 def test_without_answers_nothing_is_said(investigation: Investigation) -> None:
     assert investigation_json(investigation)["answers"] == []
-    assert "Its answers beside" not in render_page(investigation)
+    assert "Its answers and those" not in render_page(investigation)

@@ -21,7 +21,7 @@ def test_a_gain_is_clear_of_the_noise_only_with_its_whole_interval(farm: Investi
         "The gain on average over 20, 40 and 80 active jobs, 2.9 times, is clear of the noise of its own blocks"
     )
     assert "is within reach of the noise" in gain_bars.title(with_floor(farm, 0.3, 2.72))
-    assert "beside the noise" in gain_bars.title(farm), "no noise is known"
+    assert "against the noise" in gain_bars.title(farm), "no noise is known"
 
 
 def test_several_changes_are_counted(queue: Investigation) -> None:

@@ -202,7 +202,7 @@ def test_a_host_names_a_cause_beside_an_observer_after_another_one_was_lost(lan:
     done, notes = map(json.loads, out.splitlines())
     assert done == [["two", "", 2]]
     assert any("was lost on one" in words for words in notes) and any("took turns" in words for words in notes)
-    assert "Recorded beside the trials, without load: watcher." in notes
+    assert "Recorded during the trials, without load: watcher." in notes
     (path,) = folder.glob("runs/*")
     kept = ATTEMPTS.of(RunFolder.open(path))
     assert [each.counted for each in kept] == [False, True]

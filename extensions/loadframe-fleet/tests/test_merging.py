@@ -56,8 +56,8 @@ def test_operations_of_hosts_that_name_them_otherwise_are_one_list() -> None:
     ("wrong", "told"),
     [
         (replace(log("a", (1, 1, 0)), compressed=b"nonsense"), "cannot be unpacked"),
-        (replace(log("a", (1, 1, 0)), size=48), "48 were told"),
-        (replace(log("a", (1, 1, 0), (1, 1, 0)), size=24), "24 were told"),
+        (replace(log("a", (1, 1, 0)), size=48), "48 were reported"),
+        (replace(log("a", (1, 1, 0), (1, 1, 0)), size=24), "24 were reported"),
         (log("a", (1, 1, 5)), "names a kind of request"),
         (log("a", (float("nan"), 1, 0)), "are no numbers"),
         (log("a", (1, float("inf"), 0)), "are no numbers"),

@@ -80,7 +80,7 @@ def observed(folder: Path, watcher: Station, engine: Lasting, count: int) -> Run
     with Observing(load(path)) as observing:
         on = OnHosts(engine, run, Silent(), 60.0, notes, "Run it again.", observing=observing)
         on.all_of([Work("trial", number, f"Trial {number}", lambda _: {}) for number in range(1, count + 1)])
-    assert "Recorded beside the trials, without load: watcher." in notes
+    assert "Recorded during the trials, without load: watcher." in notes
     return run
 
 
@@ -102,7 +102,7 @@ def test_what_an_observer_saw_is_with_each_trial(open_folder: Path, watcher: Sta
 def test_trials_end_with_an_observer_that_is_lost(open_folder: Path, watcher: Station) -> None:
     engine = Lasting(60.0, meanwhile=lambda: os.kill(watcher.agent, signal.SIGKILL))
     begun_s = time.monotonic()
-    with pytest.raises(FleetError, match="beside the trials is not recorded: host 'watcher' is lost") as refused:
+    with pytest.raises(FleetError, match="during the trials is not recorded: host 'watcher' is lost") as refused:
         observed(open_folder, watcher, engine, 1)
     assert time.monotonic() - begun_s < 45, "not at the end of the trial"
     assert "take it out of the fleet file" in refused.value.remedy

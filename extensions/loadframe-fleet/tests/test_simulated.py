@@ -112,7 +112,7 @@ def test_of_several_hosts_the_one_that_tells_no_time_is_named() -> None:
     """Another one, which is late as well, has told some before."""
     once = near("once", 0, there_s=CLOCKS_WITHIN_S * 0.9)
     never = near("never", 1, there_s=3 * CLOCKS_WITHIN_S)
-    with pytest.raises(StepVoid, match="host 'never' has not told the time") as error:
+    with pytest.raises(StepVoid, match="host 'never' has not reported the time") as error:
         Coordinator(Simulated([once, never], Middle()), ["once", "never"]).clocks(["once", "never"])
     assert error.value.reason == "agent-lost"
 

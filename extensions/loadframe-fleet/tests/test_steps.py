@@ -66,7 +66,7 @@ def test_an_observer_is_recorded_and_has_its_limits_and_no_load(lab: Laboratory)
     (run,) = (lab.folder / "runs").iterdir()
     assert (run / "raw/host-c.lfr").stat().st_size
     assert {each["host"] for each in found["fleet_limits"] if not each["driver"]} >= {"a", "b", "c"}
-    assert any("Recorded beside the load: c." in words for words in found["warnings"] + found.get("notes", []))
+    assert any("Recorded along with the load: c." in words for words in found["warnings"] + found.get("notes", []))
     lab.await_as_before()
 
 

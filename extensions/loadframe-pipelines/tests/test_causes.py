@@ -109,7 +109,7 @@ def test_where_all_stages_wait_the_source_limits() -> None:
 def test_it_is_not_told_where_workers_say_nothing_of_their_time() -> None:
     found = limiting([_stage("SCAN", 0.9), Stage("APPLY", waiting=1000)])
     assert isinstance(found, str)
-    assert found.startswith("APPLY tells neither")
+    assert found.startswith("APPLY reports neither")
 
 
 def test_it_is_not_told_where_what_holds_back_is_between_the_stages() -> None:
@@ -350,7 +350,7 @@ def test_what_cannot_be_seen_is_said(make_step: StepMaker) -> None:
     samples = [LevelSample(level, (100.0, 100.0), (1.0, 1.0)) for level, _, _ in rows]
     (told,) = causes.findings(look(fit(samples, axis="scan_threads", treatment="A"), steps))
     assert isinstance(told, RuledOut)
-    assert "is not told" in told.because
+    assert "is not known" in told.because
 
 
 def test_the_ledger_has_the_workers_the_queue_and_the_change_log(make_step: StepMaker) -> None:

@@ -58,7 +58,7 @@ def test_times_in_another_unit_name_no_stage() -> None:
 
     assert limiting([told("READ", 0.2, 1), told("WRITE", 0.1, 1)]) == Limiting("source", 0)
     wrong = limiting([told("READ", 0.2, 1000), told("WRITE", 0.1, 1000)])
-    assert isinstance(wrong, str) and "READ tells more worker-seconds in a second than it has workers" in wrong
+    assert isinstance(wrong, str) and "READ reports more worker-seconds in a second than it has workers" in wrong
 
 
 def test_a_stage_at_work_without_workers_is_no_answer() -> None:

@@ -105,7 +105,7 @@ def test_curve_and_predict_do_not_blame_the_load() -> None:
 def test_where_either_may_be_the_cause_the_note_says_so() -> None:
     learned = learn(days(6, straight, alike=True))
     assert learned.demands[0].full_at is not None
-    assert any("the hour of the day drives the use cannot be told" in note for note in learned.notes)
+    assert any("the hour of the day drives the use is not known" in note for note in learned.notes)
 
 
 def test_a_watch_tells_no_limit_of_what_the_hour_drives(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_without_throughput_and_response_no_bend_is_denied(here: Command, tmp_pa
     rows = "".join(f"{1764000000 + 600 * at},{20 + at % 41},0.{3 + at % 2}\n" for at in range(300))
     file.write_text(f"time,jobs,util.cpu\n{rows}", encoding="utf-8")
     said = " ".join(here("curve", str(file), "--load", "jobs").stdout.split())
-    assert "cannot be told: there is neither a throughput nor a response" in said and "no bend" not in said
+    assert "is not known: there is neither a throughput nor a response" in said and "no bend" not in said
 
 
 def test_a_reset_of_a_counter_is_told(here: Command) -> None:
@@ -89,7 +89,7 @@ def test_higher_loads_are_forecast_with_the_same_shape(here: Command) -> None:
         (("curve", "production.csv", "--response-is", "max"), 2, "mean or p95"),
         (("curve", "production.csv", "--within-latency-p95-ms", "50"), 1, "no p95 latency"),
         (("curve", "production.csv", "--load", "jobs"), 1, "matches no series"),
-        (("curve", ".", "--load", "jobs"), 1, "is a folder"),
+        (("curve", ".", "--load", "jobs"), 2, "is a folder"),
         (("curve", "sar.txt"), 1, "what sar prints"),
     ],
 )

@@ -131,7 +131,7 @@ def _of_driver(steps: Sequence[Step]) -> Iterator[str]:
         looks = f"response times look like {'seconds' if too_short else 'microseconds'}, not milliseconds"
         remedy = "tell them in milliseconds (`latency_ms`; locust: `response_time`)"
     yield (
-        f"time-unit: the {looks}: {users} / {rate:,.4g} per s = {show(right_ms, 'ms')}, and the driver told "
+        f"time-unit: the {looks}: {users} / {rate:,.4g} per s = {show(right_ms, 'ms')}, and the driver reported "
         f"{show(reported_ms, 'ms')} ({len(marked)} of {len(steps)} steps). Nothing was converted: {remedy}"
         + ("; if each user pauses between its requests, the times may be right" if too_short else "")
     )

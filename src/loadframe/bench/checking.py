@@ -85,7 +85,7 @@ def _check_metrics(study: Study) -> None:
     elif study.target.limit:
         first = study.target.limit[0]
         raise StudyError(
-            f"target.limit {first.name} speaks of {first.use}, and nothing says where the service tells that.",
+            f"target.limit {first.name} speaks of {first.use}, and nothing says where the service reports that.",
             remedy="Declare its counters: [[target.metrics]], with prometheus, json or command.",
         )
 

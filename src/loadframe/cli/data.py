@@ -17,7 +17,7 @@ import loadframe
 from loadframe.cli.common import RUNS, Details, Json, Runs, Sets, command, is_folder, measured, opened, show, tell
 from loadframe.cli.terminal import answer, deliver, emit, say
 from loadframe.entry_points import DATA_GROUP, not_installed, registered
-from loadframe.errors import MissingTool, SampleError, UsageError
+from loadframe.errors import MissingTool, UsageError
 from loadframe.formats.plain_numbers import finite
 from loadframe.formats.said import words
 
@@ -142,8 +142,8 @@ def _data(
     counters: list[str] | None,
     also: list[str] | None,
 ) -> "RunFolder | Observations | Production":
-    """A run folder, or a file's contents. SampleError and UsageError for options of the other one, UsageError for
-    another --response-is, MissingTool for production data where nothing reads them."""
+    """A run folder, or a file's contents. UsageError for options of the other one and for another --response-is,
+    MissingTool for production data where nothing reads them."""
     from loadframe.formats.csv_tables import is_in_time_order, name_of, parse_observations, read_text
 
     if response_is not in ("mean", "p95"):
@@ -152,7 +152,7 @@ def _data(
     series = SeriesOptions(load, throughput, response, statistic, tuple(use or ()), tuple(counters or ()))
     if is_folder(place):
         if series.given or also:
-            raise SampleError(f"{place} is a folder; a series of it cannot be named", remedy="Give a file.")
+            raise UsageError(f"{place} is a folder; a series of it cannot be named", remedy="Give a file.")
         return opened(Path(place))
     if treatment is not None:
         raise UsageError("--treatment is for run folders", remedy="Omit it.")

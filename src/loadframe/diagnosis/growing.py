@@ -92,7 +92,7 @@ def _finding(growth: Growth, steps: Sequence[Step]) -> Finding:
     what, other = NAMED if requests else NAMED[::-1]
     if not growth.distinct:
         what = f"either {what} or {other}"
-    apart = "" if growth.distinct else " From these steps the two cannot be told apart."
+    apart = "" if growth.distinct else " These steps cannot tell the two apart."
     look = " Or look".join(LOOK if not growth.distinct else LOOK[:1] if requests else LOOK[1:])
     costs, took = GREW[growth.of]
     return Finding(

@@ -308,7 +308,7 @@ class Exposure:
             self._specs[name] = CounterSpec(metric, metric, cumulative=counted)
             return True
         elif owner is not asked:
-            _add(asked.left_out, f"are told by {owner.source.words}, too", [name])
+            _add(asked.left_out, f"are reported by {owner.source.words}, too", [name])
         return owner is asked
 
     def missing(self) -> tuple[str, ...]:

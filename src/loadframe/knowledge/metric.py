@@ -43,7 +43,7 @@ class Agreement:
 
 def requests(*counter: str, also: tuple[str, ...]) -> Agreement:
     """Requests, as the server counts them and as the driver does."""
-    why = "the server asked is not the one that is loaded, or tells its counters late"
+    why = "the server asked is not the one that is loaded, or reports its counters late"
     return Agreement(counter, (("throughput",),), SILENT, 10.0, why, also)
 
 

@@ -108,7 +108,7 @@ def _plain(value: SettingValue) -> str:
 
 
 ONLY_IN_STEPS = "measurable only under load (loadframe measure STUDY)"
-UNREPORTED = "it was not told"
+UNREPORTED = "it was not reported"
 
 
 def read_now(

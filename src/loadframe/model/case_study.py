@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from loadframe.errors import RunError
+from loadframe.errors import UsageError
 from loadframe.model.curve import Curve, LoadInterval
 from loadframe.model.finding import Trial, Variant
 from loadframe.model.investigation import Investigation, Round, RunQuality, StudySummary
@@ -74,7 +74,7 @@ class CaseStudy:
 
     def state(self, treatment: str) -> State:
         if treatment not in self.states:
-            raise RunError(
+            raise UsageError(
                 f"run {self.name} has no finished step of treatment {treatment!r}",
                 remedy=f"It has: {', '.join(self.states)}. Choose with --treatment.",
             )

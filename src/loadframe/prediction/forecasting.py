@@ -39,7 +39,7 @@ SEED = 20260401
 FURTHER = (2.0, 4.0)
 SOON = 2.0
 """What saturates beyond this many times the load of the first saturation does not matter yet."""
-NO_INTERVAL = "Latencies have no interval: no curve of the library tells how far such forecasts are off."
+NO_INTERVAL = "Latencies have no interval: no curve of the library shows how far such forecasts are off."
 MORE_BY_THE_CURVE = (
     "More is forecast than what saturates first is expected to allow, but no more than the high end of that: the shape "
     "of the curve promises more, and the forecast is halfway."

@@ -25,7 +25,7 @@ def of(search: Capacity, about: doc.About | None = None, went: RunQuality | None
         answer=(answer(search),),
         sections=(
             doc.section("Every level", "levels", _levels(search), "Every level"),
-            doc.section("Other settings", "beside", _other_settings(search), "Other settings"),
+            doc.section("Other settings", "others", _other_settings(search), "Other settings"),
             doc.environment(about),
             doc.quality(went, search.warnings),
             doc.reproduce(search.run, ("loadframe capacity {study}", "the whole search")),

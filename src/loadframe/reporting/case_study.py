@@ -42,7 +42,7 @@ OF_TARGET = {"target.cpu.cores": "CPU of the target", "target.memory.rss": "Memo
 
 def of(inv: Investigation, drawn: Charts) -> doc.Document:
     first = ("alternatives" if "alternatives" in drawn else "side-by-side-1") if inv.alternatives else ""
-    answers_heading = f"Its answers beside those of {inv.answers[0].others}" if inv.answers else ""
+    answers_heading = f"Its answers and those of {inv.answers[0].others}" if inv.answers else ""
     about, took = doc.About(inv.run, inv.study, inv.host), f"the whole run took {rounding.seconds(inv.seconds)}"
     fleet = [] if inv.drivers is None else [verdict_words.drivers_sentence(inv.drivers)]
     alone = inv.rounds[-1].ruled_out if inv.rounds and not facts.main_findings(inv) else ()

@@ -50,7 +50,7 @@ def title(inv: Investigation) -> str:
     tried = [gain for gain in gains(inv) if gain.kept is not None]
     if len(tried) == 1:
         verdict, clear = tried[0].verdict, tried[0].clear
-        is_clear = {True: "is clear of", False: "is within reach of", None: "beside"}[clear]
+        is_clear = {True: "is clear of", False: "is within reach of", None: "against"}[clear]
         at = verdict_words.verdict_levels(verdict, inv.study.load_unit)
         return f"The gain {at}, {verdict_words.ratio(verdict)} times, {is_clear} the noise of its own blocks"
     if all(gain.clear is None for gain in tried):

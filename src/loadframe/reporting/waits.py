@@ -16,7 +16,7 @@ BANDS: Mapping[str, tuple[str, str, str]] = {
     "futex": ("lock or pool", "#CC79A7", "are at a lock or in an idle pool"),
     "sleeping": ("sleeping", "#E69F00", "sleep for a time"),
     "other": ("something else", "#8A8A8A", "wait for something else"),
-    "unknown": ("not told", "#C4C9CF", "wait for what the kernel does not tell"),
+    "unknown": ("not known", "#C4C9CF", "wait for what the kernel does not tell"),
     "idle": ("next request", "#DCE6EE", "wait for requests"),
 }
 """Class -> label of the band, colour, and what a thread in it does; from the bottom up."""

@@ -29,7 +29,7 @@ class Address:
 
 
 class MetricsTable(Table):
-    """Where the service tells its counters: one of prometheus, json, command and stages."""
+    """Where the service exposes its counters: one of prometheus, json, command and stages."""
 
     prometheus: str | None = Field(
         None, description="address that answers in Prometheus' or OpenMetrics' text format, http://HOST:PORT/PATH"
@@ -113,10 +113,10 @@ class LimitTable(Table):
 
 
 class ExposedKeys(Table):
-    """The keys of [target] that say what a service tells of itself."""
+    """The keys of [target] that say what a service reports of itself."""
 
     metrics: list[MetricsTable] = Field(
-        default_factory=list, max_length=MOST_SOURCES, description="kind service: where it tells its counters"
+        default_factory=list, max_length=MOST_SOURCES, description="kind service: where it exposes its counters"
     )
     limit: Annotated[list[LimitTable], named_once("limits")] = Field(
         default_factory=list, description="kind service: what of it is finite"

@@ -80,7 +80,7 @@ class RequestTable(SentTable):
     name: str = Field(
         "", pattern=r"^[!-~]( ?[!-~]){0,62}$|^$", description="of the operation, reported by itself; METHOD PATH"
     )
-    weight: float = Field(1.0, gt=0, le=1e6, description="how often it is sent, beside the others")
+    weight: float = Field(1.0, gt=0, le=1e6, description="how often it is sent, relative to the others")
     checked: Checked | None = Field(
         None, description="what of its answer is checked; by default workload.options.checked of GET, status of others"
     )

@@ -167,12 +167,12 @@ class Coordinator:
             host, sent_s = waiting.pop(came.number)
             theirs_s = came.answer.get("monotonic_s")
             if not isinstance(theirs_s, int | float):
-                self._void(host, "agent-lost", f"host {host!r} told no time")
+                self._void(host, "agent-lost", f"host {host!r} reported no time")
             by_host[host].append(Exchange(sent_s, float(theirs_s), came.at_s))
             if len(by_host[host]) < exchanges and came.at_s - first_s[host] < CLOCKS_WITHIN_S:
                 in_turn.appendleft(host)
         if late := next((host for host, answers in by_host.items() if not answers), None):
-            self._void(late, "agent-lost", f"host {late!r} has not told the time within {CLOCKS_WITHIN_S:g} s")
+            self._void(late, "agent-lost", f"host {late!r} has not reported the time within {CLOCKS_WITHIN_S:g} s")
         return {host: offset(answers) for host, answers in by_host.items()}
 
     def begin(
@@ -331,7 +331,9 @@ class Coordinator:
         after_s = heard_s - self._answered_s[host] - clock.uncertainty_s
         if max(early_s, after_s) > CLOCKS_APART_S:
             wrong = _ms(max(early_s, after_s))
-            self._void(host, "clock-set", f"host {host!r} begins by a clock that is {wrong} off the one that it told")
+            self._void(
+                host, "clock-set", f"host {host!r} begins by a clock that is {wrong} off the one that it reported"
+            )
 
     def unset(self, host: str, before: Offset, after: Offset) -> ClockInStep:
         """StepVoid where it was set in between."""

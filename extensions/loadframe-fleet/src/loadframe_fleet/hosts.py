@@ -88,7 +88,7 @@ class Hosts:
             else f"What is said of the target and its machine was recorded on the host {self.target}.",
         ]
         if watching:
-            notes.append(f"Recorded beside the load: {watching}.")
+            notes.append(f"Recorded along with the load: {watching}.")
         if len(set(map(self.boot, self._agents))) < len(self._agents):
             notes.append("Some hosts of the fleet run on one kernel and share its CPUs.")
         return tuple(notes)

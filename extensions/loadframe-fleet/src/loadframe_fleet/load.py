@@ -99,7 +99,7 @@ def unpacked(log: LogOf) -> bytes:
     except zstandard.ZstdError as error:
         raise _refused(log, f"cannot be unpacked: {error}") from error
     if len(data) != log.size or len(data) % RECORD.size:
-        raise _refused(log, f"has {len(data):,} bytes, and {log.size:,} were told")
+        raise _refused(log, f"has {len(data):,} bytes, and {log.size:,} were reported")
     return data
 
 

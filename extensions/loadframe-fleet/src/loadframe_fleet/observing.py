@@ -22,7 +22,7 @@ from loadframe_fleet.wire import Say
 STUDY = """
 [study]
 name = "beside-trials"
-question = "What goes on beside the trials?"
+question = "What goes on during the trials?"
 [target]
 kind = "service"
 command = ["true", "{port}"]
@@ -58,7 +58,7 @@ class Observing:
         if not self._hosts:
             return self
         with ExitStack() as stack:
-            self._say(f"Reaching {len(self._hosts)} hosts that are recorded beside the trials")
+            self._say(f"Reaching {len(self._hosts)} hosts that are recorded during the trials")
             self._agents = reached(self._hosts, self._fleet.fleet.ssh_config, self._say, stack)
             with _fleet_errors():
                 self._coordinator = set_up(self._agents, parse(STUDY), (), "")
@@ -73,7 +73,7 @@ class Observing:
     @property
     def notes(self) -> tuple[str, ...]:
         names = ", ".join(self._agents)
-        return (f"Recorded beside the trials, without load: {names}.",) if names else ()
+        return (f"Recorded during the trials, without load: {names}.",) if names else ()
 
     def check(self) -> None:
         """FleetError where an observer is lost, and with it its recording of the current trials."""
@@ -111,7 +111,7 @@ class Observing:
         for name, seen in observers.items():
             if seen.metrics.get(UTILIZATION, 0.0) >= BUSY and name not in self._full:
                 self._full.add(name)
-                yield f"{seen.metrics[UTILIZATION]:.0%} of the CPUs of host {name}, beside it, were busy"
+                yield f"{seen.metrics[UTILIZATION]:.0%} of the CPUs of host {name}, which takes no load, were busy"
 
 
 @contextmanager
@@ -124,4 +124,4 @@ def _fleet_errors() -> Iterator[None]:
 
 
 def _lost(why: str, remedy: str = "") -> FleetError:
-    return FleetError(f"what goes on beside the trials is not recorded: {why}", remedy=remedy or REMEDY)
+    return FleetError(f"what goes on during the trials is not recorded: {why}", remedy=remedy or REMEDY)

@@ -121,7 +121,7 @@ def compare_with(book: Bookkeeping, treatment: str, level: float, fewer: tuple[s
     everyone = bench.drivers
     less = book.next_treatment(f"driven by {', '.join(fewer)}", bench.start_state)
     sides = {treatment: everyone, less: fewer}
-    book.progress.phase(f"{len(everyone)} drivers beside {len(fewer)} at {level:g}", 2 * blocks.min)
+    book.progress.phase(f"{len(everyone)} drivers against {len(fewer)} at {level:g}", 2 * blocks.min)
     taken: list[Step] = []
     try:
         for block in range(1, blocks.max + 1):

@@ -110,7 +110,7 @@ class SideBySide(TakesOnHosts):
             if not 1 / MARGIN <= ratio <= MARGIN:
                 self._on.say(
                     f"After the trials host {host} serves {ratio:.2f} of what it did before, with the same settings: "
-                    "its trials may be told wrongly. The proof does not rest on them"
+                    "its trials may be judged wrongly. The proof does not rest on them"
                 )
 
     def _time_left(self, tasks: int) -> bool:

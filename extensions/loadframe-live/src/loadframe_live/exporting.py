@@ -67,7 +67,7 @@ def _requests(run: RunFolder) -> Iterator[polars.DataFrame]:
         if rows > MOST_REQUESTS:
             raise RunError(
                 f"{run.path} has more than {MOST_REQUESTS:,} requests",
-                remedy="docs/run-folder.md tells the format of raw/requests-N.zst: read it step by step.",
+                remedy="docs/run-folder.md has the format of raw/requests-N.zst: read it step by step.",
             )
         yield _requests_of(step, requests)
     if not rows:

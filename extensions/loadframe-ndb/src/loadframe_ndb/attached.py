@@ -192,7 +192,7 @@ class AttachedCluster:
     def notes(self) -> tuple[str, ...]:
         notes = [f"{NO_CHANGE}. Its management server is {self.management}."]
         if self._why_not:
-            unread = "What ndbinfo tells of its data nodes is missing where it could not be read"
+            unread = "What ndbinfo reports of its data nodes is missing where it could not be read"
             notes.append(f"{unread}: {self._why_not}. {MAY_READ}")
         return tuple(notes)
 

@@ -340,4 +340,4 @@ class NdbinfoExposure(Exposure):
     def missing(self) -> tuple[str, ...]:
         if self._why_not:
             return (f"Counters of ndbinfo are missing where it could not be read: {self._why_not}.",)
-        return () if self._has_counters else ("ndbinfo told no counters: steps shorter than 2 s may have none.",)
+        return () if self._has_counters else ("ndbinfo returned no counters: steps shorter than 2 s may have none.",)

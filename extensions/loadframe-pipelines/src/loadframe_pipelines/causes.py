@@ -57,7 +57,7 @@ def _stages(windows: Windows, where: Window) -> tuple[Finding | RuledOut, ...]:
         return ()
     limit = limiting(stages)
     if isinstance(limit, str):
-        return (RuledOut(UNSEEN, f"which stage limits is not told: {limit}"),)
+        return (RuledOut(UNSEEN, f"which stage limits is not known: {limit}"),)
     if limit.kind == "source" and OWN_PIPELINE.metric not in where.metrics:
         return (RuledOut(SOURCE, "the stages wait for entries: the load brings no more of them"),)
     stays = windows.bend is not None or len(windows.top.levels) > 1 or len(windows.levels) == 1
@@ -81,7 +81,7 @@ def now(metrics: Mapping[str, float], readings: Sequence[Reading]) -> tuple[str,
         return few
     limit = limiting(stages)
     if isinstance(limit, str):
-        return (f"which stage of the pipeline limits is not told: {limit}", *few)
+        return (f"which stage of the pipeline limits is not known: {limit}", *few)
     return (f"{_title(limit, stages)}. {_flow(limit, stages)}".rstrip(), *few)
 
 
@@ -177,7 +177,7 @@ def _explanation(bottleneck: Limiting, stages: Sequence[Stage], where: Window, w
             "Of its processes one at least has hardly any entries; they count by the entries that pass through."
         )
     if not bottleneck.seen and not (first and last):
-        sentences.append("No other stage shows it: nothing is told of a queue before it or of idle workers behind it.")
+        sentences.append("No other stage shows it: nothing is known of a queue before it or of idle workers behind it.")
     if bottleneck.also is not None:
         sentences.append(
             f"The workers of {stages[bottleneck.also].name} are at work all the time as well: with more for one the "

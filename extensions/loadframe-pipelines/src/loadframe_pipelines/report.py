@@ -119,7 +119,7 @@ def _said(cell: Stage) -> str:
     queue = "" if cell.room is None else f" ({percent(cell.room)} of its room)"
     parts += [] if cell.waiting is None else [f"{rounding.plain(cell.waiting)} waiting before it{queue}"]
     parts += [] if cell.ms_per_entry is None else [f"{rounding.plain(cell.ms_per_entry)} ms per entry"]
-    return ", ".join(parts) or "nothing of its workers is told"
+    return ", ".join(parts) or "nothing of its workers is known"
 
 
 class _Drawing(Canvas):

@@ -173,15 +173,15 @@ def limiting(stages: Sequence[Stage]) -> Limiting | str:
     unseen = [stage.name for stage in stages if stage.busy is None]
     if unseen:
         return (
-            f"{', '.join(unseen)} {'tell' if len(unseen) > 1 else 'tells'} neither the seconds of its workers nor how "
-            "many are idle, so that it cannot be seen which stage is at work all the time"
+            f"{', '.join(unseen)} {'report' if len(unseen) > 1 else 'reports'} neither the seconds of its workers nor "
+            "how many are idle, so that it cannot be seen which stage is at work all the time"
         )
     if impossible := [stage for stage in stages if stage.is_impossible]:
         stage = impossible[0]
         spent, workers = show(stage.spent or 0.0, "count"), show(stage.workers or 0.0, "count")
         return (
-            f"{stage.name} tells more worker-seconds in a second than it has workers ({spent} of {workers}): its times "
-            "are not in seconds, or its number of workers is wrong"
+            f"{stage.name} reports more worker-seconds in a second than it has workers ({spent} of {workers}): its "
+            "times are not in seconds, or its number of workers is wrong"
         )
     full = [place for place, stage in enumerate(stages) if stage.is_full]
     if not full:
@@ -226,7 +226,7 @@ def _not_full(stages: Sequence[Stage]) -> Limiting | str:
     if held:
         return (
             f"{', '.join(held)} cannot hand on entries, and no stage behind is at work all the time: something between "
-            "them is not told of"
+            "them does not report itself"
         )
     if all(stage.idle is None or stage.is_idle for stage in stages) and any(stage.is_idle for stage in stages):
         if any(stage.queue_grows for stage in stages):
@@ -250,7 +250,7 @@ def _in_turns(stages: Sequence[Stage]) -> bool:
 def _of_pool(stages: Sequence[Stage], idle: float) -> Limiting | str:
     known = [place for place, stage in enumerate(stages) if stage.at_work is not None]
     if not known:
-        return "how long the workers are in each stage is not told"
+        return "how long the workers are in each stage is not known"
     if idle < ANY_IDLE:
         most = max(known, key=lambda place: stages[place].at_work or 0.0)
         seen = ("queue",) if stages[most].has_queue else ()

@@ -145,7 +145,7 @@ def _answer(rows: Observed, plan: WatchPlan, model: Mapping[str, Any], titles: M
             "A bend is looked for in the response that was imported; what is normal is learned from a watch's own."
         )
     elif rows.response_s is not None:
-        notes.append("Whether the response bends cannot be told: too few rows have one, or the load hardly differs.")
+        notes.append("Whether the response bends is not known: too few rows have one, or the load hardly differs.")
     notes += _beyond_the_load(rows, {limit["id"] for limit in model["limits"]})
     loads = [value for value in rows.load if isfinite(value)]
     return ImportedWatch(

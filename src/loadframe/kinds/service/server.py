@@ -138,7 +138,7 @@ class Server(PrivateServer):
         if ports and self.port not in ports:
             listed = ", ".join(map(str, ports))
             return self.failed(
-                f"{self.name} listens on port {listed}, and was told {self.port}",
+                f"{self.name} listens on port {listed}, and was given {self.port}",
                 "Put {port} into target.command or target.environment, where it takes its port.",
             )
         answers = "accepts connections" if self.accepts() else "is open, and no connection to 127.0.0.1 is accepted"

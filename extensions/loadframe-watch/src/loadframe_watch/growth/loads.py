@@ -97,7 +97,7 @@ READS = ("mariadb.pool_reads", "mysql.pool_reads", "postgres.blocks_read")
 def windows_of_run(run: RunFolder) -> tuple[LoadWindow, ...]:
     """The loads of a run over the axis `entries`. RunError for another axis, and without a finished step."""
     remedy = "Measure a study whose steps load ever more entries: loadframe case show metadata-index."
-    _check_axis(run, AXIS, "growth is told from", remedy)
+    _check_axis(run, AXIS, "growth is read from", remedy)
     steps = [step for step in conclude(run).state(START).steps if step.throughput > 0]
     if not steps:
         raise RunError(f"{run.path} has no step of treatment {START!r} that loaded anything", remedy="Measure it.")
@@ -160,7 +160,7 @@ def forecast_growth(
         raise SampleError(
             f"the load has no window up to {up_to:,.0f} entries; the first ends at {windows[0].after:,.0f}"
             if windows and up_to is not None
-            else "a load without windows tells nothing",
+            else "a load without windows shows nothing",
             remedy="Choose a higher --up-to.",
         )
     if up_to is not None and not at and windows[-1].after > seen[-1].after:

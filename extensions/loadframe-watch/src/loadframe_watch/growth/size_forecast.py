@@ -193,8 +193,8 @@ def _is_unbounded(law: SizeLaw, size: float) -> bool:
 
 def _too_noisy(law: SizeLaw) -> str:
     return (
-        f"The times of the windows scatter by {100 * law.noise:.0f} % around any law, so that the cost of an entry is "
-        "not told from none. Load again on a quiet machine, or load more."
+        f"The times of the windows scatter by {100 * law.noise:.0f} % around any law, so that an entry may cost "
+        "nothing, as far as they show. Load again on a quiet machine, or load more."
     )
 
 

@@ -19,7 +19,7 @@ FEWEST_DAYS, FEWEST_ROWS = 4, 4
 CONFIDENCE = 0.99
 LEAST, MOST = 0.3, 0.6
 """A share below MOST is at least partly the hour's; one above LEAST partly the load's."""
-EITHER = "Whether the load or the hour of the day drives the use cannot be told, as the days are alike or few"
+EITHER = "Whether the load or the hour of the day drives the use is not known, as the days are alike or few"
 Interval = tuple[float, float]
 ANY = (-math.inf, math.inf)
 

@@ -125,7 +125,7 @@ def _set_back(times: list[float]) -> tuple[str, ...]:
         return ()
     hour = datetime.fromtimestamp(again, UTC).strftime("%Y-%m-%d %H:%M")
     return (
-        f"The times from {hour} on are there twice, as where summer time ends: these rows were mixed, and what is told "
+        f"The times from {hour} on are there twice, as where summer time ends: these rows were mixed, and what is said "
         "of hours is off by one before or after. Write the times with their zone, or in UTC.",
     )
 

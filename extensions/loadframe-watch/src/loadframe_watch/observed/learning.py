@@ -131,7 +131,7 @@ def _of_late(rows: Rows) -> list[str]:
     lasts = span(float(rows.time_s[-1]) - first)
     return [
         f"The last {lasts} are unlike the rest: at equal load {what}. They are too few to learn from, "
-        "and what is told is of before."
+        "and what is said is of before."
     ]
 
 

@@ -64,13 +64,13 @@ def answer(learned: Learned, unit: str) -> list[str]:
     elif learned.response_bend is not None and learned.basis == "response":
         said.append(f"From {_interval(learned.response_bend, unit)} on the response takes {LONGER}.")
     elif curve is None:
-        said.append(f"Whether it bends up to {top} cannot be told: there is neither a throughput nor a response time.")
+        said.append(f"Whether it bends up to {top} is not known: there is neither a throughput nor a response time.")
     elif learned.came_near:
         said.append(f"No bend was seen up to {top}.")
     elif learned.demands:
         said.append(f"The load never came near a limit that is seen: no bend up to {top}.")
     else:
-        said.append(f"No bend was seen up to {top}. How near a limit is, no use of a resource tells.")
+        said.append(f"No bend was seen up to {top}. How near a limit is, no use of a resource shows.")
     said += [f"{_near_end(apart)}, apart from the load." for apart in learned.apart]
     said += [
         f"{trend.resource} grows with time, and is {rounding.percent(trend.use)} used." for trend in learned.growing

@@ -146,9 +146,9 @@ class Rows:
         above, why = self.load[self.load > 0], ""
         low, high = np.quantile(above, (0.01, 0.99)).tolist() if len(above) else (0.0, 0.0)
         if not self.columns:
-            why = "there is a load, and nothing beside it: no throughput, no response time, no use"
+            why = "there is a load, and nothing else: no throughput, no response time, no use"
         elif len(self.load) < FEWEST_ROWS:
-            why = f"{len(self.load)} of {len(observed.time_s)} rows have a load and anything beside it; at least "
+            why = f"{len(self.load)} of {len(observed.time_s)} rows have a load and anything else; at least "
             why += f"{FEWEST_ROWS} are needed"
         elif not len(above):
             why = "every load is 0"

@@ -106,9 +106,7 @@ def assemble(table: Table, mapping: ObservedMapping) -> Observed:
     for resource, term in terms.use.items():
         columns[f"use {resource}"] = _column(table, term, f"--use {resource}=", mapping, notes)
     if not columns:
-        raise SampleError(
-            f"{table.name} has a load, and nothing beside it", remedy="Add --throughput, --response or --use."
-        )
+        raise SampleError(f"{table.name} has a load, and nothing else", remedy="Add --throughput, --response or --use.")
     times = list(load.times_s)
     if len(times) > MOST_ROWS:
         raise SampleError(
