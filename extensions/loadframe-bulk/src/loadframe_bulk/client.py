@@ -33,7 +33,7 @@ DONE, FAILED = 0, 1
 
 
 def blocks_of(path: str) -> Iterator[bytes]:
-    """The file in pieces of whole lines of about BLOCK_BYTES, read from the disk rather than the page cache."""
+    """Pieces of whole lines of about BLOCK_BYTES, read from the disk rather than the page cache."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -53,8 +53,8 @@ def blocks_of(path: str) -> Iterator[bytes]:
 
 
 def valid_rows(block: bytes) -> tuple[bytes, int, int]:
-    """The lines of a block that are rows (key, stamp, amount, note; comma-separated), in COPY's text format; their
-    number and the sum of their amounts. Other lines are left out."""
+    """Those of a block that are rows (key, stamp, amount, note; comma-separated), in COPY's text format; their number
+    and the sum of their amounts."""
     rows, total = [], 0
     for line in block.splitlines():
         fields = line.split(b",")
@@ -70,15 +70,13 @@ def valid_rows(block: bytes) -> tuple[bytes, int, int]:
 
 
 class Pipeline:
-    """With its logs."""
-
     def __init__(self, address: str, log: str, loaded: str, wait_s: float, end_s: float, turn: Turn) -> None:
         self._address, self._turn, self._wait_s, self._end_s = address, turn, wait_s, end_s
         self._log = open(log, "wb", buffering=0)  # noqa: PTH123, SIM115 - pathlib costs start-up time; closed with us
         self._loaded = open(loaded, "w", buffering=1, encoding="utf-8")  # noqa: PTH123, SIM115
 
     def load(self, path: str, number: int, share: float = 1.0) -> None:
-        """Load this share of a file, or until the time is up. Raises HungUpError or OutOfStepError."""
+        """share: of the file. Raises HungUpError or OutOfStepError."""
         most = share * os.path.getsize(path)  # noqa: PTH202 - as above
         began_s = time.monotonic()
         self._turn.to(CLIENT.handing_on)

@@ -1,4 +1,3 @@
 """The components of a bulk loader: its counters are those of its shards."""
 
 IN_FRONT = ("loader",)
-"""It stands in front of the shards."""

@@ -38,12 +38,8 @@ MOST_AT_ONCE = 512
 """Processes whose stages are reported."""
 
 
-def shard_of(key: bytes, shards: int) -> int:
-    return int.from_bytes(blake2b(key, digest_size=8).digest(), "little") % shards
-
-
 class _Part:
-    """What one shard gets of a file. size: bytes that wait to be sent."""
+    """size: bytes that wait to be sent."""
 
     def __init__(self, prefix: bytes) -> None:
         self._prefix = prefix
@@ -66,7 +62,6 @@ class _Part:
 
 class Loader:
     def __init__(self, shards: list[str], batch_bytes: int, turn: Turn) -> None:
-        """turn: records the stage of this process."""
         self._shards = shards
         self._batch_bytes = batch_bytes
         self.turn = turn
@@ -111,7 +106,8 @@ class Loader:
                 if kind != protocol.BLOCK:
                     break
                 for row in body.splitlines(keepends=True):
-                    parts[shard_of(row[: row.index(b"\t")], len(parts))].add(row)
+                    key = blake2b(row[: row.index(b"\t")], digest_size=8)
+                    parts[int.from_bytes(key.digest(), "little") % len(parts)].add(row)
                 self._blocks += 1
                 self._unwritten += 1
                 self.turn.count(SPLIT, 1)
@@ -187,7 +183,7 @@ class Server:
         self._end_lines = write_regularly(stages, lambda: lines(LOADER, self._turns, os.getpid()))
 
     def a_process_for_each_file(self) -> None:
-        """Serve until we are asked to end. A client for which no process can be started gets an error."""
+        """Until we are asked to end. A client for which no process can be started gets an error."""
         while True:
             connection, _ = self._socket.accept()
             began_s = time.monotonic()
@@ -198,7 +194,7 @@ class Server:
                     refuse(connection, f"no process can be started for the file: {error.strerror}")
 
     def a_pool(self, size: int) -> None:
-        """Serve until one of its processes ends, which none should."""
+        """Until one of its processes ends, which none should."""
         for _ in range(size):
             self._fork(self._serve_all)
         while len(self._children) == size:
@@ -219,7 +215,7 @@ class Server:
             turn.to(LOADER.waiting)
 
     def _fork(self, work: Callable[[Turn], None]) -> None:
-        """Run the work in a copy of this process, which has no threads; it ends with us at the latest."""
+        """In a copy of this process, which has no threads; it ends with us at the latest."""
         parent = os.getpid()
         turn = self._turn()
         pid = os.fork()

@@ -44,7 +44,6 @@ NOTHING = Content(0, 0)
 
 
 def transaction_of(file: int) -> str:
-    """Its name, on every shard."""
     return f"loadframe-file-{file}"
 
 
@@ -120,7 +119,7 @@ def _alone(shards: Sequence[str]) -> Iterator[list["psycopg.Connection"]]:
 
 
 def _settle(connections: Sequence["psycopg.Connection"]) -> None:
-    """Commit what killed loaders left prepared where the first shard has committed it; else roll it back."""
+    """What killed loaders left prepared: commit where the first shard has committed, else roll back."""
     first = connections[0]
     held = [{xid.gtrid for xid in shard.tpc_recover()} for shard in connections]
     for name in set().union(*held):

@@ -1,6 +1,6 @@
 """A bulk loader in front of database shards: a server that has a process load each file, and private PostgreSQLs behind
-it. Its own settings are `pool` and `batch_bytes`; a setting of the shards has the prefix "shard_". The loader is our
-own program (server.py), modelled on the one of the story; it runs as its clients, the load driver, do."""
+it. Its own settings are `pool` and `batch_bytes`; those of the shards begin with "shard_". The loader (server.py) is
+modelled on the one of the story; it runs as its clients, the load driver, do."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,7 +24,6 @@ from loadframe_bulk.metrics import IN_FRONT
 
 CATALOGUE = catalogue_in(Path(__file__).with_name("settings.toml"))
 SHARD = "shard_"
-"""What comes before the name of a setting of its shards."""
 LOADER = IN_FRONT[0]
 MOST_FILES_AT_ONCE = 256
 PREPARED = {"max_prepared_transactions": MOST_FILES_AT_ONCE, "max_connections": MOST_FILES_AT_ONCE + 20}
@@ -43,8 +42,6 @@ class BulkLoaderTarget(PostgresShards):
         self._allowance = stated(resources[LOADER])
         self._server = _Server(lease, LOADER, self._allowance.user, None)
         self._state = TargetState()
-
-    # --- life ---
 
     def create(self) -> None:
         self._server.create()
@@ -84,8 +81,6 @@ class BulkLoaderTarget(PostgresShards):
     def destroy(self) -> None:
         self._server.destroy()
         super().destroy()
-
-    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         """The loader's settings, used as asked; the shards' under "shard_"; the resource limits of the shards."""
@@ -134,12 +129,10 @@ class _Server(PrivateServer):
 
     @property
     def stages(self) -> Path:
-        """Of all loading processes."""
         return self.folder / "run" / "stages.jsonl"
 
     def start(self, given: Mapping[str, SettingValue], shards: Sequence[str], allowance: Allowance) -> None:
-        """Start the loader. shards: their connection strings, which hold passwords. TargetError where it does not begin
-        to listen."""
+        """shards: their connection strings, which hold passwords. TargetError where it does not begin to listen."""
         self.settings = {**CATALOGUE.defaults(), **given}
         shards_file = self.folder / "shards.json"
         shards_file.unlink(missing_ok=True)
@@ -155,7 +148,6 @@ class _Server(PrivateServer):
 
 
 def shards_of(endpoint: Endpoint) -> list[str]:
-    """Their connection strings."""
     from psycopg.conninfo import make_conninfo
 
     return [make_conninfo(**parameters(shard)) for shard in endpoint.shards]
@@ -168,7 +160,7 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
 
 
 def _parted(settings: Mapping[str, SettingValue]) -> tuple[dict[str, SettingValue], dict[str, SettingValue]]:
-    """In canonical form: the loader's own, and those of the shards by PostgreSQL's names. StudyError."""
+    """The loader's own, and those of the shards by PostgreSQL's names."""
     own = {name: value for name, value in settings.items() if not name.startswith(SHARD)}
     behind = {name.removeprefix(SHARD): value for name, value in settings.items() if name.startswith(SHARD)}
     return CATALOGUE.check(own), PostgresTarget.check_settings(behind)

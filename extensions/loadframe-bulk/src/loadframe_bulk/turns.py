@@ -17,7 +17,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 EVERY_S = 0.25
-"""How often lines are written."""
 LONGEST_FILE = 4 << 20
 """Bytes after which a file of lines begins again."""
 WORD = 8
@@ -28,24 +27,24 @@ EXTRA_PLACES = 3
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Stages that one thread goes through. first: the place of its first stage in the whole pipeline."""
+    """first: the place of its first stage in the whole pipeline."""
 
     stages: tuple[str, ...]
     first: int = 0
 
     @property
     def waiting(self) -> int:
-        """The place of a thread that has no entry."""
+        """Of a thread that has no entry."""
         return len(self.stages)
 
     @property
     def handing_on(self) -> int:
-        """The place of one that waits for what is behind its last stage."""
+        """Of a thread that waits for what is behind its last stage."""
         return len(self.stages) + 1
 
     @property
     def away(self) -> int:
-        """The place of a thread that does not exist: of no stage."""
+        """Of a thread that does not exist: of no stage."""
         return len(self.stages) + 2
 
     @property
@@ -54,8 +53,6 @@ class Chain:
 
 
 class Turn:
-    """The activity of one thread."""
-
     def __init__(self, chain: Chain, words: memoryview[float]) -> None:
         """words: as many as the chain says; zeros, or those of the thread before it."""
         self.chain, self._words = chain, words
@@ -75,12 +72,10 @@ class Turn:
         self.to(place, since_s)
 
     def count(self, stage: int, entries: int) -> None:
-        """An operation of a stage has ended."""
         self._words[self._done + 2 * stage] += 1
         self._words[self._done + 2 * stage + 1] += entries
 
     def seconds(self, now_s: float) -> list[float]:
-        """The seconds at each place, up to now_s."""
         words = self._words
         spent = list(words[SECONDS : self._done])
         spent[int(words[AT])] += max(0.0, now_s - words[SINCE_S])
@@ -100,7 +95,6 @@ OPEN, SPLIT, WRITE, COMMIT = range(4)
 
 
 def own_turn(chain: Chain) -> Turn:
-    """A turn that this process alone writes and reads."""
     return Turn(chain, memoryview(bytearray(WORD * chain.words)).cast("d"))
 
 
@@ -129,9 +123,9 @@ def lines(chain: Chain, turns: Sequence[Turn], process: int) -> Iterator[str]:
 
 
 def write_regularly(path: str, made: Callable[[], Iterator[str]], every_s: float = EVERY_S) -> Callable[[], None]:
-    """Append lines to a file, by an alarm of this process, as a process that forks must not have threads. Call the
-    returned function to stop, with lines a last time: no alarm may come when an interpreter ends. A full disk costs
-    lines, not the work. OSError where the file cannot be opened."""
+    """By an alarm of this process, as a process that forks must not have threads. Call the returned function to stop,
+    with lines a last time: no alarm may come when an interpreter ends. A full disk costs lines, not the work. OSError
+    where the file cannot be opened."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
     def write() -> None:

@@ -1,5 +1,5 @@
 """bulk-ingest: pipelines, the driver, read files, parse them and have them loaded into database shards (targets:
-bulk-loader). After each step every row is accounted for: docs/writing-a-workload.md."""
+bulk-loader). After each step every row is accounted for."""
 
 import os
 import random
@@ -56,7 +56,6 @@ class BulkIngest(Common[BulkIngestOptions]):
         self._steps = 0
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """The loader runs as the same user."""
         return (importing("loadframe_bulk.client"), importing("loadframe_bulk.server"))
 
     def install(self, endpoint: Endpoint) -> None:
@@ -87,7 +86,7 @@ class BulkIngest(Common[BulkIngestOptions]):
         return start_together(self.kind, workers, self.allowance, duration_s)
 
     def after_step(self, endpoint: Endpoint) -> None:
-        """Raises WorkloadError if a row is lost or duplicated."""
+        """WorkloadError if a row is lost or duplicated."""
         shards = shards_of(endpoint)
         with _explained():
             wrong = store.wrong(
@@ -105,7 +104,7 @@ class BulkIngest(Common[BulkIngestOptions]):
             store.drop(shards_of(endpoint))
 
     def _shape(self, level: float) -> tuple[int, int]:
-        """Pipelines, and the size of their files in KiB."""
+        """Pipelines, and KiB of a file."""
         return self.check_level(level), self.options.file_size_kb
 
     def _files(self, folder: Path, size_kb: int, pipeline: int) -> "tuple[InputFile, ...]":
@@ -134,7 +133,7 @@ class BulkIngest(Common[BulkIngestOptions]):
 
 
 class BulkIngestBySize(BulkIngest):
-    """The same with ever smaller files: the smaller they are, the more of them for the same rows."""
+    """The smaller they are, the more of them for the same rows."""
 
     axes = frozenset({"files_per_gib"})
     axis_unit = "files per GiB"
@@ -146,7 +145,7 @@ class BulkIngestBySize(BulkIngest):
 
 @dataclass(frozen=True, slots=True)
 class _Pipeline:
-    """One pipeline: its files are first + number, first + number + count, ... in turn."""
+    """Its files are first + number, first + number + count, ... in turn."""
 
     number: int
     count: int

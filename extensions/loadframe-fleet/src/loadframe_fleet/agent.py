@@ -1,6 +1,6 @@
 """The agent on each host: it answers the coordinator through stdin and stdout (wire.py), and ends with everything that
-it does once stdin is closed or silent for LEASE_S. What changes or loads the host is the task of its worker
-(worker.py): the agent passes messages on, ends a worker that was stopped, and cleans up after one that was killed."""
+it does once stdin is closed or silent for LEASE_S. What changes or loads the host is its worker's task (worker.py): the
+agent passes messages on, ends a stopped worker, and cleans up after a killed one."""
 
 import contextlib
 import os
@@ -44,20 +44,19 @@ MOST_WORDS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Changes not put back, and how long putting them back may take."""
+    """Changes not put back, and how long that may take."""
 
     words: str = ""
     within_s: float = 0.0
 
 
 def standing_of(owner: int) -> Standing:
-    """Of a living process."""
     return _standing(record for record in _lists() if record.owner.pid == owner and record.alive())
 
 
 def cleaned_up(given: Mapping[str, str] | None = None) -> str:
-    """Wait for the clean-up; what was done, or cannot be put back, in words. given: environment of the process that
-    left it, by default ours. Never raises because of what is left."""
+    """What was done, or cannot be put back, in words. given: environment of the process that left it, by default ours.
+    Never raises because of what is left."""
     within_s = CLEANED_WITHIN_S + _standing(record for record in _lists() if not record.alive()).within_s
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
@@ -94,19 +93,18 @@ def _lists() -> list[Record]:
 
 
 MOST_SILENT_S = 60.0
-"""Limit also for a worker that is kept waiting: a step that does not get ready is void by then, too."""
+"""Also for a worker that is kept waiting: a step that does not get ready is void by then."""
 WAITING = frozenset("RD")
-"""States of threads that run, or wait for a CPU or a disk, as on an overloaded machine."""
+"""Running, or waiting for a CPU or a disk."""
 ENDS_WITHIN_S = 25.0
 """The worker gives up sooner, unless what it puts back takes longer, or it was stopped."""
 POLL_S = 0.05
 
 
 class Kept:
-    """A worker from the first question for it until it is closed, or has ended by itself."""
+    """A worker, from the first question for it until it is closed, or has ended by itself."""
 
     def __init__(self, say: Callable[[bytes], None]) -> None:
-        """say: passes a line on to the coordinator."""
         self._say = say
         self._open: set[object] = set()
         self._closing = False
@@ -124,8 +122,7 @@ class Kept:
         threading.Thread(target=self._pass_back, daemon=True).start()
 
     def pass_on(self, line: bytes, number: object = None) -> None:
-        """Pass on a line from the coordinator; number: of the question, None for a beat. A worker that answers no beats
-        is ended."""
+        """number: of the question, None for a beat. Ends a worker that answers no beats."""
         if self._spoke and self._is_silent():
             self._end(f"the worker of its agent has done nothing for {SILENT_S:g} s")
         with self._lock:
@@ -161,8 +158,7 @@ class Kept:
         return True
 
     def _is_silent(self) -> bool:
-        """Whether it has been silent for too long by its own fault: one that is kept waiting has longer, but not one
-        that has a CPU for most of the time."""
+        """One that is kept waiting has longer, but not one that has a CPU for most of the time."""
         before, (at_s, used_s) = self._used, (time.monotonic(), cpu_s(self._process.pid))
         self._used, spins = (at_s, used_s), used_s - before[1] > (at_s - before[0]) / 2
         if self._lines.unread() or not self._lines.silent_for(SILENT_S):  # in this order: it may be read meanwhile
@@ -215,7 +211,7 @@ def _clean_up() -> None:
 
 
 def report(words: str) -> None:
-    """On stderr, which may lead nowhere by now."""
+    """stderr may lead nowhere by now."""
     with contextlib.suppress(OSError):
         os.write(2, f"{words}\n".encode())
 
@@ -230,7 +226,7 @@ def is_kept_waiting(pid: int, root: Path = Path("/")) -> bool:
 
 
 def cpu_s(pid: int, root: Path = Path("/")) -> float:
-    """CPU time of a process so far, s; 0 for one that has ended."""
+    """0 for a process that has ended."""
     try:
         stat = parse_process_stat((root / f"proc/{pid}/stat").read_bytes())
     except OSError:
@@ -243,8 +239,6 @@ LISTEN_S = 60.0
 
 
 class Agent:
-    """Answers until its coordinator is gone."""
-
     def __init__(self, source: int, sink: int) -> None:
         self._lines = Lines(source)
         self._sink = sink
@@ -299,7 +293,6 @@ class Agent:
             self._say({"id": number, "error": f"{type(error).__name__}: {error}"[:2000]})
 
     def end(self) -> None:
-        """The worker puts everything back."""
         if self._worker is not None:
             self._worker.close()
 
@@ -335,7 +328,6 @@ def _identity(message: Message) -> Identity:
 
 
 def main() -> None:
-    """Speak through the standard streams. What a library prints goes to stderr."""
     no_core_dumps()
     agent = Agent(0, own_output())
     if why := agent.work():

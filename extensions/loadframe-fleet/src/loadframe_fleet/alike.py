@@ -54,7 +54,7 @@ def calibrate(
     affords: Callable[[], bool] = lambda: True,
 ) -> tuple[FleetHosts, dict[str, list[Result]]]:
     """Measure blocks until all hosts are known to be alike; also each host's results while all were loaded. measure:
-    runs the start on these hosts at the same time. The result goes into run and notes, also before a refusal. affords:
+    runs the start on these hosts at the same time. run, notes: receive the result, also before a refusal. affords:
     another block. FleetError where hosts differ, disturb one another, or that is not decided."""
     alone: dict[str, list[Sample]] = {host: [] for host in hosts}
     together: dict[str, list[Result]] = {host: [] for host in hosts}
@@ -93,7 +93,6 @@ def compared(alone: Samples, together: Samples, levels: Sequence[float]) -> Flee
 
 
 def judge(low: float, high: float) -> Likeness:
-    """The verdict from the interval of a ratio."""
     if low >= 1 / MARGIN and high <= MARGIN:
         return "alike"
     middle = (low * high) ** 0.5
@@ -152,8 +151,7 @@ def steps_asked(
     purpose: Purpose = "trial",
     floors: Mapping[float, float] | None = None,
 ) -> dict[str, Any]:
-    """See trial.py. states: of all treatments but the start. floors: throughput by level below which no further step is
-    worthwhile."""
+    """See trial.py. states: of all treatments but the start. floors: throughput by level below which steps end."""
     return {
         "study": study.resolved(),
         "states": [encode("treatment", state).decode() for state in states],
@@ -174,8 +172,8 @@ def alike(
     notes: list[str],
     affords: Callable[[], bool],
 ) -> dict[str, Start]:
-    """The start on each host while all are loaded, which its trials are compared with. FleetError where the hosts are
-    not known to be alike at these levels."""
+    """While all are loaded: what its trials are compared with. FleetError where the hosts are not known to be alike at
+    these levels."""
     measure = partial(start_of, on, study, levels)
     _, together = calibrate(on.engine.hosts, levels, measure, _sample, drawn, run, notes, affords)
     return {host: Start.of(list(chain.from_iterable(shown)), levels) for host, shown in together.items()}
@@ -184,7 +182,6 @@ def alike(
 def start_of(
     on: OnHosts, study: Study, levels: Sequence[float], block: int, purpose: TaskPurpose, hosts: Sequence[str]
 ) -> dict[str, tuple[Step, ...]]:
-    """The start on these hosts, all at the same time."""
     asked = steps_asked(study, [(START, level) for level in levels], block=max(1, block))
     done = on.together(hosts, Work(purpose, block, START_TITLE, lambda _: asked))
     return {host: result.steps for host, result in done.items()}

@@ -1,5 +1,5 @@
 """The bench over a fleet: drivers on their hosts make the load; measurements, also of interfaces, come from the hosts'
-recordings. Where the load's share of an interface is unknown, the reason is reported."""
+recordings."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -39,8 +39,8 @@ Bodies = Callable[[Between], Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """started_s, ended_s: of the load, by the coordinator's clock. answers_per_s, under_way: of all drivers together;
-    shares: of the level, by driver. clocks, ticks: of each host."""
+    """started_s, ended_s: by the coordinator's clock. answers_per_s, under_way: of all drivers together; shares: of the
+    level, by driver. clocks, ticks: of each host."""
 
     started_s: float
     ended_s: float
@@ -53,7 +53,7 @@ class Loading:
 
 @dataclass(frozen=True, slots=True)
 class Carried(InterfaceCounts):
-    """What an interface carried between two instants (CLOCK_MONOTONIC of that machine)."""
+    """Between two instants (CLOCK_MONOTONIC of that machine)."""
 
     from_s: float
     to_s: float
@@ -140,7 +140,6 @@ def other_traffic(seconds: float, counted: int, packets: int, bodies: int, answe
 
 OF_THE_TARGET = ("system.", "target.", "recorder.")
 TIMES = "started_s", "ended_s", "window_start_s", "window_end_s"
-"""Of a step, in its summary."""
 LAG, WAITED, CORES = "workload.driver_lag", "driver.cpu.run_delay", "driver.cpu.cores"
 
 
@@ -163,7 +162,7 @@ class FleetBench(RealBench):
         self._load_of_fleet.drivers = tuple(hosts)
 
     def link_bytes_per_s(self) -> float | None:
-        """The highest rate that one link from the target carries by itself, measured at the first call. None where the
+        """The highest that one link from the target carries by itself, measured at the first call. None where the
         target is on no host, or encryption and not the link limited a measurement."""
         if self._links is None:
             self._links = self.hosts.links()
@@ -175,7 +174,6 @@ class FleetBench(RealBench):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """See RealBench."""
         return (*super().notes, *self.hosts.notes())
 
     def __exit__(self, *what: object) -> None:
@@ -185,7 +183,7 @@ class FleetBench(RealBench):
             self._recordings.close()
 
     def take_step(self, request: StepRequest) -> Step:
-        """See RealBench. StepVoid where a host is lost, or what it did is no measurement."""
+        """StepVoid where a host is lost, or what it did is no measurement."""
         self._level = request.level
         try:
             step = super().take_step(request)
@@ -198,12 +196,10 @@ class FleetBench(RealBench):
         return step
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
-        """See RealBench. FleetError where nothing of it runs on this machine."""
+        """FleetError where nothing of it runs on this machine."""
         if isinstance(self._target, FarTarget):
             raise FleetError(f"nothing is sampled on host {self.hosts.serving}", remedy='Set measure.profile = "off".')
         return super().take_profile(place, treatment=treatment, level=level, window_s=window_s)
-
-    # --- the load ---
 
     def _make_workload(self, allowance: Allowance | None) -> Workload:
         """Each host limits its driver; what is prepared from here runs as the driver's user."""
@@ -249,8 +245,6 @@ class FleetBench(RealBench):
         when = begun.start_s, begun.duration_s
         return FleetStep(begun.name, level, *when, void=reason, void_host=error.host, void_fact=error.fact)
 
-    # --- what the hosts recorded ---
-
     def _seen(self, loaded: Loaded, study: Study) -> tuple[Evaluated, bool]:
         driver = self._load_of_fleet.last
         assert driver is not None and driver.merged is not None, "its requests were read"
@@ -284,7 +278,7 @@ class FleetBench(RealBench):
         return self._together(here, evaluated, driver), late
 
     def _together(self, here: Evaluated, evaluated: Mapping[str, Evaluated], driver: FleetDriver) -> Evaluated:
-        """The target's numbers from its host, the driver's from those that drove; the service's own from here."""
+        """The target's from its host, the driver's from those that drove; the service's own from here."""
         target = self.hosts.target
         at = evaluated.get(target) if target is not None else None
         own = (*OF_THE_TARGET, "driver.")
@@ -307,7 +301,8 @@ class FleetBench(RealBench):
             metrics[LAG] = max(lags)
         if target is not None and "system.cpu.foreign" in metrics:
             # Hosts of one kernel see each other's processes: our drivers do not count as foreign to the target.
-            others = [host for host in evaluated if host != target and self.hosts.of_one_kernel(host, target)]
+            kernel = self.hosts.boot(target)
+            others = [host for host in evaluated if kernel and host != target and self.hosts.boot(host) == kernel]
             ours = sum(evaluated[host].metrics.get(CORES, 0.0) for host in others)
             ours /= max(1.0, metrics.get("system.cpu.count", 1.0))
             metrics["system.cpu.foreign"] = max(0.0, metrics["system.cpu.foreign"] - ours)

@@ -1,5 +1,5 @@
-"""A study's changes of this machine, or of a service on it, with the journal here: previous values are on the disk
-first (changes/durable.py), and put back when the coordinator says so, or is silent or gone."""
+"""A study's changes of this machine, or of a service on it, with the journal here (changes/durable.py): previous values
+are put back when the coordinator says so, or is silent or gone."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +18,7 @@ MACHINE, SERVER = "machine", "server"
 
 
 class Changing:
-    """Made once per study; `close` puts everything back. The server is looked up with the first question for it."""
+    """The server is looked up with the first question for it; `close` puts everything back."""
 
     def __init__(self, study: Study, host: str) -> None:
         self._study = study
@@ -28,7 +28,7 @@ class Changing:
         self._server: Attached | None = None
 
     def asked(self, said: Message) -> Message:
-        """said: place, do, and its arguments. ChangeError, StudyError, TargetError where the place refuses."""
+        """place, do, and its arguments. ChangeError, StudyError, TargetError where the place refuses."""
         if said["place"] == MACHINE:
             return self._of_the_machine(said)
         server = self._found(said["address"])
@@ -69,7 +69,7 @@ class Changing:
         return {"read_back": self._durable.set(place, name, said["value"], moves)}
 
     def _found(self, address: str) -> Attached:
-        """address: of this host, for a study that names only the service's port. TargetError."""
+        """address: of this host, for a study that names only the service's port."""
         if self._server is None:
             table, row = self._study.target, of_study(self._study)
             if row.running is None:

@@ -38,11 +38,11 @@ from loadframe_fleet.records import (
 from loadframe_fleet.wire import Say
 
 LOUD, STEAL = 0.20, 0.10
-"""Shares of a host's CPUs, as for a step that is called disturbed."""
+"""As for a step that is called disturbed."""
 CLOCK_OFF_S = 1.0
 """Beyond this, logs and certificates of two hosts are hard to compare; loads start together nevertheless."""
 UNSURE_S = 0.05
-"""A simultaneous start is known to half of a round trip: beyond this, a second's window is unsure by a tenth."""
+"""A simultaneous start is known to half of a round trip: with more, a second's window is unsure by a tenth."""
 
 
 def problems(hosts: Sequence[HostCheck], links: Sequence[FleetLink], here: HostFacts) -> tuple[FleetProblem, ...]:
@@ -71,8 +71,8 @@ def _of_fleet(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
 
 
 def different(known: Mapping[str, Mapping[str, Any]], here: Mapping[str, Any]) -> Iterator[FleetProblem]:
-    """How a host differs: other versions than on this machine would be a treatment that was not asked for. known, here:
-    from looking.facts."""
+    """Other versions than on this machine would be a treatment that was not asked for. known, here: from
+    looking.facts."""
     for what in ("loadframe", "python"):
         having = defaultdict(list)
         for name, facts in known.items():
@@ -181,8 +181,8 @@ Result = TypeVar("Result")
 
 
 def check(fleet: Fleet, say: Say = lambda _: None) -> FleetCheck:
-    """Check every host, and the link of each driver to each target. What cannot be reached is in the answer. Workers of
-    dask are not checked; FleetError where there is nothing else."""
+    """What cannot be reached is in the answer. Workers of dask are not checked; FleetError where there is nothing
+    else."""
     agents_on = [host for host in fleet.host if not host.worker]
     if not agents_on:
         raise FleetError(
@@ -246,7 +246,7 @@ def _seen(agent: Agent) -> HostCheck:
 
 
 def _equipped(agent: Agent, checked: HostCheck) -> HostCheck:
-    """With what `loadframe doctor` finds missing; after the quiet measurement, as it takes a second of a CPU."""
+    """After the quiet measurement, as it takes a second of a CPU."""
     if checked.why_not:
         return checked
     try:
@@ -256,8 +256,7 @@ def _equipped(agent: Agent, checked: HostCheck) -> HostCheck:
 
 
 def links_between(pairs: Sequence[tuple[Agent, Agent]], say: Say) -> tuple[FleetLink, ...]:
-    """The link of each driver to its target, or why it cannot be measured; one after another, as two at a time would
-    share what they have in common."""
+    """One after another, as two at a time would share what they have in common."""
     return tuple(_link(driver, target, say) for driver, target in pairs)
 
 
@@ -285,7 +284,7 @@ CLOCKS_OFF = datetime.timedelta(days=2)
 
 
 def made_identity() -> Identity:
-    """A new self-signed certificate, for both ends of one link."""
+    """Self-signed, for both ends of one link."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Loadframe, one link")])
     certificate = (
@@ -312,7 +311,6 @@ LINK_HEAD: doc.Heads = ("driver", "target", *doc.numbers("round trip", "median",
 
 
 def fleet_json(check: FleetCheck) -> dict[str, Any]:
-    """`loadframe.fleet/1`."""
     return {"schema": "loadframe.fleet/1", "fit": check.fit, **asdict(check)}
 
 

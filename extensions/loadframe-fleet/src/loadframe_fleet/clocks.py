@@ -23,7 +23,7 @@ class Exchange:
 
     @property
     def offset_s(self) -> float:
-        """How far their clock is ahead, in the middle of the exchange."""
+        """Of their clock ahead of ours, in the middle of the exchange."""
         return self.theirs_s - (self.sent_s + self.received_s) / 2
 
 
@@ -39,8 +39,8 @@ class Offset:
 
 @dataclass(frozen=True, slots=True)
 class ClockInStep:
-    """A host's monotonic clock against the coordinator's, by the shortest of `exchanges` round trips before and after
-    the step: ahead by offset_s within uncertainty_s at at_s, by later_s at later_at_s (coordinator's clock)."""
+    """By the shortest of `exchanges` round trips before and after the step: a host's monotonic clock is ahead of the
+    coordinator's by offset_s within uncertainty_s at at_s, by later_s at later_at_s (coordinator's clock)."""
 
     offset_s: float
     uncertainty_s: float
@@ -52,15 +52,13 @@ class ClockInStep:
     exchanges: int
 
     def ours_s(self, theirs_s: float) -> float:
-        """The coordinator's time of one of its times; between the two measurements the offset changes linearly."""
+        """Between the two measurements the offset changes linearly."""
         return self.at_s + (theirs_s - self.offset_s - self.at_s) / (1.0 + self._rate)
 
     def theirs_s(self, ours_s: float) -> float:
-        """What the host's clock shows at a time of the coordinator's."""
         return ours_s + self.offset_s + self._rate * (ours_s - self.at_s)
 
     def window(self, from_s: float, to_s: float) -> tuple[float, float]:
-        """The same of both ends."""
         return self.theirs_s(from_s), self.theirs_s(to_s)
 
     @property
@@ -90,7 +88,7 @@ def offset(exchanges: Sequence[Exchange]) -> Offset:
 
 
 def drift(first: Offset, last: Offset) -> Drift:
-    """From two offsets. ValueError where there is no time between them."""
+    """ValueError where there is no time between them."""
     apart_s = last.at_s - first.at_s
     if apart_s <= 0:
         raise ValueError("two offsets of one moment have no drift")

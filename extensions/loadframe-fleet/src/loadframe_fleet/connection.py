@@ -43,7 +43,7 @@ MOST_PRINTED = 300
 NOT_FOUND = "not found", "No such file or directory"
 NOT_INSTALLED = "Install Loadframe on that host, or write its path as `loadframe` in its [[host]] (now: {}). "
 MOST_BEFORE_GREETING = 200
-"""Lines that a login shell may print on its own."""
+"""A login shell may print some of its own."""
 ENDS_WITHIN_S = 5.0
 EXCHANGED_WITHIN_S = 10.0
 LAST_WORDS_S = 0.5
@@ -61,7 +61,7 @@ def with_last_line(why: str, printed: str) -> str:
 
 
 def command(host: HostTable, ssh_config: Path | None) -> list[str]:
-    """Starts its agent. A shell behind ssh reads the words, hence the quotes."""
+    """A shell behind ssh reads the words, hence the quotes."""
     if host.here:
         return python("loadframe_fleet.agent")
     agent = [host.loadframe, "fleet", "agent"]
@@ -77,7 +77,7 @@ def _own(ssh_config: Path | None) -> list[str]:
 
 
 class Agent:
-    """From its greeting until it is closed. Threads may ask at the same time."""
+    """Threads may ask at the same time."""
 
     def __init__(self, host: HostTable, ssh_config: Path | None = None) -> None:
         """FleetError where it does not greet."""
@@ -122,7 +122,7 @@ class Agent:
         return self._asked(question, within_s, values)[0]
 
     def exchanges(self, count: int) -> tuple[list[Exchange], list[Exchange]]:
-        """Questions for the time, in turn: by the wall clock, and by the monotonic one. FleetError."""
+        """In turn by the wall clock, and by the monotonic one. FleetError."""
         wall: list[Exchange] = []
         monotonic: list[Exchange] = []
         until = time.monotonic() + EXCHANGED_WITHIN_S
@@ -134,7 +134,7 @@ class Agent:
         return wall, monotonic
 
     def post(self, question: str, values: Message, answered: Answered) -> int:
-        """Ask without waiting, and return the question's number. answered: called by another thread."""
+        """Does not wait; returns the question's number. answered: called by another thread."""
         number = next(self._numbers)
         self._waiting[number] = answered
         self._write({"id": number, "ask": question, **values})
@@ -142,14 +142,14 @@ class Agent:
 
     @property
     def lost(self) -> str:
-        """Why nothing comes from it any more; "" where something may."""
+        """Why; "" where something may still come."""
         if not self._over.is_set():
             return ""
         return with_last_line(self._why or "its agent has gone", self._last_words())
 
     def close(self) -> None:
-        """Close its stdin: it then ends by itself. What it is still putting back after ENDS_WITHIN_S is reported, and
-        goes on without us. Idempotent."""
+        """It then ends by itself. What it is still putting back after ENDS_WITHIN_S is reported, and goes on without
+        us. Idempotent."""
         self._closed = True
         self._over.set()
         assert self._process.stdin is not None and self._process.stdout is not None

@@ -22,7 +22,7 @@ from loadframe_fleet.transport import ERRORS, REMEDY, Arrived, Transport, checke
 from loadframe_fleet.wire import PIECE_BYTES, Message
 
 EXCHANGES = 12
-"""Round trips with each host, before and after a step."""
+"""Before and after a step."""
 CLOCKS_WITHIN_S = 10.0
 """Time for one host; the exchanges measured by then give its bounds."""
 PACE_S = 0.3e-3
@@ -64,7 +64,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class LogOf:
-    """One host's request log, compressed (zstd), its uncompressed size in bytes, and its answer at the end."""
+    """compressed: by zstd; size: of the log itself, in bytes; answer: at the end."""
 
     host: str
     share: int
@@ -75,7 +75,8 @@ class LogOf:
 
 
 class Coordinator:
-    """Takes one step at a time. watched: hosts that do not drive, but losing one voids it."""
+    """Takes one step at a time. watched: hosts that do not drive, but losing one voids it. All methods but `cancel`
+    raise StepVoid."""
 
     def __init__(self, transport: Transport, drivers: Sequence[str], watched: Sequence[str] = ()) -> None:
         self._transport = transport
@@ -88,13 +89,10 @@ class Coordinator:
         self._sending_s = 0.0
         self.watched_clocks: dict[str, ClockInStep] = {}
 
-    # --- what all of them are asked ---
-
     def ask_all(
         self, questions: Mapping[str, tuple[str, Message]], within_s: float, reason: VoidReason
     ) -> dict[str, Message]:
-        """All answers of hosts that are asked at the same time. StepVoid where one is missing, with this reason unless
-        the agent gives one."""
+        """StepVoid where an answer is missing, with this reason unless the agent gives one."""
         begun_s = self._transport.now_s()
         asked = {self._transport.ask(host, *question): host for host, question in questions.items()}
         self._sending_s = self._transport.now_s() - begun_s
@@ -109,8 +107,7 @@ class Coordinator:
     def ask(
         self, host: str, question: str, values: Message, within_s: float, reason: VoidReason, *, alone: bool = False
     ) -> Arrived:
-        """One host's answer or error. StepVoid where a host is lost meanwhile, or nothing comes in that time. alone:
-        ignore the loss of other hosts."""
+        """StepVoid also where nothing comes in that time. alone: ignore the loss of other hosts."""
         return next(self._answers({self._transport.ask(host, question, values): host}, within_s, reason, alone=alone))
 
     def _answers(
@@ -131,7 +128,7 @@ class Coordinator:
 
     def ask_place(self, host: str, values: Message) -> Message:
         """For a place of settings (changing.py); putting back also where other hosts are lost. ChangeError, StudyError,
-        TargetError where the place refuses; else StepVoid."""
+        TargetError where the place refuses."""
         back = values["do"] == "back"
         came = self.ask(host, "back" if back else "change", values, PLACE_WITHIN_S, "change-failed", alone=back)
         if came.answer is None:
@@ -142,11 +139,11 @@ class Coordinator:
         return came.answer
 
     def ask_target(self, host: str, said: Message) -> Message:
-        """For a host's targets. UserError as raised there; StepVoid where the host is lost."""
+        """UserError as raised there."""
         return checked(self.ask(host, "target", said, TARGET_WITHIN_S, "agent-lost"))
 
     def clocks(self, hosts: Iterable[str], exchanges: int = EXCHANGES) -> dict[str, Offset]:
-        """How far the monotonic clock of each is ahead of ours. Questions go to all in turn, PACE_S apart. StepVoid."""
+        """How far the monotonic clock of each is ahead of ours."""
         by_host: dict[str, list[Exchange]] = {host: [] for host in hosts}
         waiting: dict[int, tuple[str, float]] = {}
         first_s: dict[str, float] = {}
@@ -178,8 +175,6 @@ class Coordinator:
             self._void(late, "agent-lost", f"host {late!r} has not reported the time within {CLOCKS_WITHIN_S:g} s")
         return {host: offset(answers) for host, answers in by_host.items()}
 
-    # --- one step ---
-
     def begin(
         self,
         name: str,
@@ -188,8 +183,8 @@ class Coordinator:
         more: Message | None = None,
         by_host: Mapping[str, Message] | None = None,
     ) -> Begun:
-        """Let these hosts begin at one instant. more: values for all; by_host: for single ones. StepVoid where one does
-        not get ready, or receives the start too late."""
+        """At one instant. more: values for all; by_host: for single ones. StepVoid where one does not get ready, or
+        receives the start too late."""
         self._ended, self._numbers = {}, {}
         common, own = {"step": name, "duration_s": duration_s, **(more or {})}, by_host or {}
         self.ask_all(
@@ -214,7 +209,7 @@ class Coordinator:
         return self._begun
 
     def wait(self, within_s: float) -> bool:
-        """Whether all loads are over. StepVoid if one has failed, or a host is lost."""
+        """Whether all loads are over. StepVoid if one has failed."""
         begun = self._going()
         until_s = self._transport.now_s() + within_s
         while len(self._ended) < len(begun.shares):
@@ -230,7 +225,7 @@ class Coordinator:
         return True
 
     def collect(self, most_bytes: int) -> list[LogOf]:
-        """The request logs. most_bytes: of all of them together, uncompressed. StepVoid."""
+        """The request logs. most_bytes: of all of them together, uncompressed."""
         begun = self._going()
         after = self.clocks((*begun.shares, *self.watched))
         clocks = {host: self.unset(host, begun.clocks[host], after[host]) for host in after}
@@ -249,7 +244,7 @@ class Coordinator:
         ]
 
     def recorded(self, hosts: Iterable[str], offsets: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
-        """What each has recorded from its offset on, in pieces, as all together may exceed memory. StepVoid."""
+        """From each host's offset on, in pieces, as all together may exceed memory."""
         asked = {host: ("flush", Message()) for host in hosts}
         wanted = {}
         for host, answer in self.ask_all(asked, FLUSHED_WITHIN_S, "recorder-failed").items():
@@ -260,7 +255,7 @@ class Coordinator:
         yield from self.pieces(wanted, "recorder-failed")
 
     def pieces(self, wanted: Mapping[str, tuple[str, int, int]], reason: VoidReason) -> Iterator[tuple[str, bytes]]:
-        """What each host has under a name, from one offset to another, as it comes, in order. StepVoid."""
+        """What each host has under a name, from one offset to another, as it comes, in order."""
         places = {host: begin for host, (_, begin, end) in wanted.items() if begin < end}
         in_turn, asked, under_way = deque(places), dict[int, tuple[str, int]](), 0
         until_s = self._transport.now_s() + READ_WITHIN_S
@@ -297,12 +292,10 @@ class Coordinator:
             until_s = self._transport.now_s() + READ_WITHIN_S
 
     def cancel(self) -> None:
-        """End the load; who does not receive that ends it once its lease is over. Never raises."""
+        """Who does not receive that ends its load once its lease is over. Never raises."""
         self._begun = None
         for host in self.drivers:
             self._transport.ask(host, "cancel", {})
-
-    # --- what voids it ---
 
     def _going(self) -> Begun:
         assert self._begun is not None, "a step was begun"
@@ -330,8 +323,7 @@ class Coordinator:
         raise StepVoid(host, reason, fact, remedy=remedy or REMEDY)
 
     def _check_heard(self, host: str, late_s: object, start_s: float, sent_s: float, clock: Offset) -> None:
-        """Check that the start came in time, and, by the clock with which the load begins, after sending and before the
-        answer."""
+        """In time, and, by the clock with which the load begins, after sending and before the answer."""
         if not isinstance(late_s, int | float) or late_s > 0:
             self._void(host, "late-start", f"host {host!r} heard of the start {_ms(late_s)} after it")
         heard_s = start_s + late_s
@@ -344,7 +336,7 @@ class Coordinator:
             )
 
     def unset(self, host: str, before: Offset, after: Offset) -> ClockInStep:
-        """A host's clock between two measurements of it. StepVoid where it was set in between."""
+        """StepVoid where it was set in between."""
         apart_s = after.at_s - before.at_s
         moved_s = abs(after.offset_s - before.offset_s)
         if moved_s > before.uncertainty_s + after.uncertainty_s + DRIFT * apart_s:
@@ -365,8 +357,8 @@ class Coordinator:
 
 
 def shares_of(level: int, drivers: Sequence[str]) -> dict[str, int]:
-    """A level in equal integer parts, the first ones larger by one where it cannot be divided. Of a level below their
-    number only the first hosts drive."""
+    """In equal integer parts, the first ones larger by one where it cannot be divided. Of a level below their number
+    only the first hosts drive."""
     count = max(1, min(len(drivers), level))
     part, more = divmod(level, count)
     return {host: part + (number < more) for number, host in enumerate(drivers[:count])}

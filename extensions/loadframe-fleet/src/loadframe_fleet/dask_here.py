@@ -63,12 +63,8 @@ def serve(folder: Path, names: Sequence[str]) -> None:
         sys.stdin.read()
 
 
-def name_semaphores(name: str) -> None:
-    """Python removes them when a process ends, but not where all of them are killed; the lease's sweep does."""
-    _multiprocessing: Any = multiprocessing.current_process()
-    _multiprocessing._config["semprefix"] = f"/{name}"
-
-
 if __name__ == "__main__":
-    name_semaphores(sys.argv[2])
+    # Python removes semaphores when a process ends, but not where all of them are killed; the lease's sweep does.
+    _process: Any = multiprocessing.current_process()
+    _process._config["semprefix"] = f"/{sys.argv[2]}"
     serve(Path(sys.argv[1]), sys.argv[3:])

@@ -1,9 +1,8 @@
-"""Questions to a scheduler of dask and its workers, and the work of a worker: texts in, texts out.
-
-Questions about themselves are sent by value, as a function within a function: a scheduler may have no Loadframe. A node
-is asked where it listens, as it is known by one address alone. A trial is a process of its own (trial.py), which ends
-with its worker, its task, or a coordinator that is gone or silent: dask notices a cut link only after minutes, so the
-coordinator sends a beat once a second."""
+"""Questions to a scheduler of dask and its workers, and the work of a worker: texts in, texts out. Questions about
+themselves are sent by value, as a function within a function: a scheduler may have no Loadframe. A node is asked where
+it listens, as it is known by one address alone. A trial is a process of its own (trial.py), which ends with its worker,
+its task, or a coordinator that is gone or silent: dask notices a cut link only after minutes, so the coordinator sends
+a beat once a second."""
 
 import contextlib
 import ipaddress
@@ -51,7 +50,7 @@ def settings_of(client: Any) -> tuple[int, bool]:
 
 
 def workers_of(client: Any) -> Mapping[str, Seen]:
-    """The workers by the names under which they were started."""
+    """By the names under which they were started."""
 
     def asked(dask_scheduler: Any) -> dict[str, tuple[str, str, int, str]]:
         return {
@@ -64,7 +63,6 @@ def workers_of(client: Any) -> Mapping[str, Seen]:
 
 
 def open_of_scheduler(client: Any) -> tuple[str, ...]:
-    """Where strangers reach the scheduler."""
     return strangers_reach(client.run_on_scheduler(_listening(), callback_timeout=ASKED_WITHIN_S))
 
 
@@ -101,7 +99,7 @@ def _listening() -> Callable[..., list[str]]:
 
 
 def strangers_reach(listening: Iterable[str]) -> tuple[str, ...]:
-    """Addresses neither on the loopback nor for holders of a certificate. Pages are open to all, even if encrypted."""
+    """Neither on the loopback nor for holders of a certificate. Pages are open to all, even if encrypted."""
     return tuple(address for address in listening if not address.startswith(ENCRYPTED) and not _is_loopback(address))
 
 
@@ -121,13 +119,12 @@ _heard: dict[str, float] = {}
 
 
 def hear(task: str) -> None:
-    """On a worker: the task's coordinator is there."""
     if task in _heard:
         _heard[task] = time.monotonic()
 
 
 class Lease:
-    """The coordinator's lease on a worker, from the beginning of a task until `end`."""
+    """The coordinator's on a worker, from the beginning of a task until `end`."""
 
     def __init__(self, client: Any, address: str, task: str) -> None:
         self._client = client
@@ -155,7 +152,7 @@ ENDS_WITHIN_S = 25.0
 
 
 def look(asked: str) -> str:
-    """This host's facts, and which of the variables that the study names (secrets) its worker lacks."""
+    """missing: variables that the study names (secrets) and its worker lacks."""
     given = parse_json(asked.encode())
     missing = [name for name in given["secrets"] if name not in os.environ]
     return write_json({"facts": facts(), "missing": missing, "process": os.getpid()})

@@ -110,7 +110,6 @@ class HostTable(Table):
 
     @property
     def consented(self) -> bool:
-        """Whether the owner and the authorisation are stated."""
         return self.authorised and bool(self.owner.strip())
 
 
@@ -125,7 +124,7 @@ def _is_number_or_name(host: str) -> bool:
 
 
 class TlsTable(Table):
-    """PEM files by which a scheduler and this machine recognise each other."""
+    """By which a scheduler and this machine recognise each other (PEM)."""
 
     ca: Path
     certificate: Path
@@ -184,8 +183,8 @@ class Fleet(Table):
 
 
 def load(path: Path) -> Fleet:
-    """The fleet in a file, in whose folder relative paths begin. StudyError for an invalid one, a host without its
-    owner's authorisation, and, as root, where another user could change the file or what it runs."""
+    """Relative paths begin in its folder. StudyError for an invalid file, a host without its owner's authorisation,
+    and, as root, where another user could change the file or what it runs."""
     folder = path.absolute().parent
     fleet = _placed(load_as(Fleet, path, REMEDY), folder)
     _check_consent(fleet)
@@ -228,7 +227,6 @@ def _named(fleet: Fleet, folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _check_consent(fleet: Fleet) -> None:
-    """StudyError, before anything is sent, for a host other than this machine without its owner's authorisation."""
     for host in fleet.host:
         begun_here = host.here or bool(host.worker and not fleet.fleet.scheduler)
         away = not begun_here or bool(host.address and not is_here(host.address))

@@ -55,7 +55,7 @@ CLOSED_SO = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A worker that was checked. boot, process: the kernel on which it is, as reported, and its process id there."""
+    """boot, process: the kernel on which it is, as reported, and its process id there."""
 
     worker: Seen
     boot: str
@@ -109,7 +109,6 @@ class DaskEngine:
 
     @property
     def kernels(self) -> Mapping[str, str]:
-        """By host the boot id, as reported."""
         return {name: place.boot for name, place in self._places.items()}
 
     @property
@@ -162,8 +161,6 @@ class DaskEngine:
         with _quiet():
             self._stack.close()
 
-    # --- the scheduler ---
-
     def _connected(self, stack: ExitStack) -> Any:
         if self._about.scheduler:
             return _client(self._about.scheduler, self._about.tls)
@@ -171,7 +168,6 @@ class DaskEngine:
         return _client(*stack.enter_context(_started(self._about.name, [host.worker for host in self._hosts])))
 
     def _check_scheduler(self) -> None:
-        """FleetError for a scheduler that strangers can reach, or that would retry or move a measurement."""
         if reached := open_of_scheduler(self._client):
             raise FleetError(
                 f"the scheduler {self._about.scheduler} listens at {' and '.join(reached)}, where whoever reaches it "
@@ -196,8 +192,6 @@ class DaskEngine:
             f"the dask scheduler of the fleet is gone: {why}",
             remedy="Start it, and go on from the trials with --resume.",
         )
-
-    # --- the hosts ---
 
     def _await_hosts(self) -> None:
         until = time.monotonic() + CONNECTED_WITHIN_S
@@ -264,8 +258,6 @@ class DaskEngine:
             )
         return Place(worker, str(said["facts"]["boot"]), int(said["process"]))
 
-    # --- tasks ---
-
     def _submit(self, work: Callable[[str], str], text: str, task: str, address: str) -> Any:
         return self._client.submit(
             work, text, key=task, workers=[address], allow_other_workers=False, pure=False, retries=0
@@ -324,8 +316,7 @@ def _client(address: str, tls: TlsTable | None) -> Any:
 
 @contextlib.contextmanager
 def _started(fleet: str, workers: Sequence[str]) -> Iterator[tuple[str, TlsTable]]:
-    """A scheduler with these workers on this machine, in a lease: its address, and the certificate by which it knows
-    us."""
+    """In a lease: its address, and the certificate by which it knows us."""
     with LeaseOnDisk.acquire(f"dask workers of the fleet {fleet}") as lease, contextlib.closing(LastWords()) as said:
         folder = lease.folder / "dask"
         make_private(folder, US)

@@ -27,7 +27,7 @@ from loadframe_fleet.wire import Message
 
 
 class FarPlace:
-    """See changes.places.Place. All methods raise StepVoid where the host is lost, TargetError where it is unknown."""
+    """See changes.places.Place. StepVoid where the host is lost, TargetError where it is unknown."""
 
     def __init__(self, hosts: Hosts, place: str, more: Mapping[str, str]) -> None:
         """place: MACHINE or SERVER; more: by which its agent finds it."""
@@ -36,7 +36,7 @@ class FarPlace:
 
     @cached_property
     def host(self) -> str:
-        """Looked up when a setting is read or changed: a study that changes none needs no known host."""
+        """Looked up late: a study that changes no setting needs no known host."""
         return self._hosts.machine()
 
     @cached_property
@@ -56,12 +56,12 @@ class FarPlace:
         raise TargetError(f"{name} of {self.words} is not written from here", remedy="This is a fault of Loadframe.")
 
     def set(self, name: str, value: SettingValue) -> SettingValue:
-        """Change it there, journalled there; returns the value read back. ChangeError, StudyError, TargetError."""
+        """Journalled there; returns the value read back. ChangeError, StudyError, TargetError."""
         read_back: SettingValue = self._asked("set", name=name, value=value)["read_back"]
         return read_back
 
     def back(self, names: Sequence[str]) -> list[ChangeRecord]:
-        """The outcomes; unknown where the host is lost: its agent then puts them back by itself."""
+        """Unknown where the host is lost: its agent then puts them back by itself."""
         try:
             lines = self._asked("back", names=names)["changes"]
         except StepVoid as error:
@@ -88,8 +88,7 @@ class FarMachine(FarPlace):
 
 
 class FarServer(FarPlace, Attached):
-    """See kinds.base.Attached: a service on the target's host, whose agent follows its processes and records its
-    counters."""
+    """See kinds.base.Attached: a service on the target's host, whose agent records it."""
 
     counter_specs: tuple[CounterSpec, ...] = ()
 
@@ -134,19 +133,19 @@ class FarServer(FarPlace, Attached):
 
 
 class FarJournal(DurableJournal):
-    """See DurableJournal. Changes of a FarPlace are in the journal of its host."""
+    """Changes of a FarPlace are in the journal of its host."""
 
     def __init__(self, what: str, run: Path) -> None:
         super().__init__(what, run)
         self._far: dict[tuple[str, str], None] = {}
-        """Changed settings, by the words of the place, and the setting."""
+        """By the words of the place, and the setting."""
 
     @property
     def not_reverted(self) -> tuple[str, ...]:
         return (*super().not_reverted, *(name for _, name in self._far))
 
     def set(self, place: Place, name: str, value: SettingValue, moves: Sequence[str] = ()) -> SettingValue:
-        """As in the base class; StepVoid where the host is lost."""
+        """StepVoid where the host is lost."""
         if not isinstance(place, FarPlace):
             return super().set(place, name, value, moves)
         self._far[place.words, name] = None
@@ -168,12 +167,11 @@ ENDED_WITHIN_S = 30.0
 
 
 class FarTarget(OnBench):
-    """A private target on another host: it has no processes and no files on this machine."""
+    """It has no processes and no files on this machine."""
 
     private = True
     embedded = False
     cages: tuple[Cage, ...] = ()
-    """The cages of this machine."""
 
     def __init__(self, coordinator: Coordinator, host: str, kind: str, prefix: str) -> None:
         """host: its agent serves the study's targets. prefix: see Rig."""
@@ -188,8 +186,6 @@ class FarTarget(OnBench):
 
     def __repr__(self) -> str:
         return f"{self.kind} on host {self._host}"
-
-    # --- life ---
 
     def create(self) -> None:
         specs = self._ask("create", prefix=self._prefix)["specs"]
@@ -221,22 +217,19 @@ class FarTarget(OnBench):
         self._ask("stop")
 
     def destroy(self) -> None:
-        """End it. Where its host is lost, or this ends amid a step, its agent does that by itself."""
+        """Where its host is lost, or this ends amid a step, its agent does that by itself."""
         with suppress(FleetError):
             said = {"kind": self.kind, "do": "destroy"}
             self._coordinator.ask(self._host, "target", said, ENDED_WITHIN_S, "agent-lost")
 
     def follow(self) -> None:
-        """Record it there from now on."""
         self._ask("follow")
-
-    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         return dict(self._value("effective"))
 
     def counters(self) -> dict[str, float]:
-        """The counters now, which also go into the recording of its host."""
+        """They also go into the recording of its host."""
         answer = self._ask("counters", prefix=self._prefix)
         if answer["stopped"]:
             raise TargetError(
@@ -266,7 +259,7 @@ class FarTarget(OnBench):
         return ()
 
     def endpoint(self) -> Endpoint:
-        """The endpoint by its address, with the host on which the served data are made."""
+        """With the host on which the served data are made."""
         return Endpoint(self.kind, self._address, {ELSEWHERE: self._host})
 
     def healthy(self) -> bool:
@@ -286,8 +279,6 @@ class FarTarget(OnBench):
         with suppress(StepVoid):
             return tuple(map(str, self._value("notes")))
         return ()
-
-    # --- inside ---
 
     def _value(self, do: str, **values: Any) -> Any:
         return self._ask(do, **values)["value"]

@@ -32,7 +32,7 @@ SET_UP_WITHIN_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A host's interface to the target. network: differs between hosts that do not share it."""
+    """To the target. network: differs between hosts that do not share it."""
 
     interface: str
     network: str
@@ -89,23 +89,23 @@ class Hosts:
         ]
         if watching:
             notes.append(f"Recorded along with the load: {watching}.")
-        if len(set(map(self._boot, self._agents))) < len(self._agents):
+        if len(set(map(self.boot, self._agents))) < len(self._agents):
             notes.append("Some hosts of the fleet run on one kernel and share its CPUs.")
         return tuple(notes)
 
     def ways(self) -> Mapping[str, Way]:
-        """The way of each host; asked once. Empty where the target is on none, or its host has no address. StepVoid."""
+        """Asked once. Empty where the target is on none, or its host has no address. StepVoid."""
         if not self._ways and (at := self._address_of(self.target)):
             # An observer's traffic is not part of the load.
             in_load = self._agents.keys() - {host.name for host in self._observers}
             asked = {name: ("route", {"address": look_up(at)[0]}) for name in self._agents if name in in_load}
             routes = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
             for name, route_ in routes.items():
-                network = f"{self._boot(name)} {route_['network']}" if route_["network"] else name
+                network = f"{self.boot(name)} {route_['network']}" if route_["network"] else name
                 self._ways[name] = Way(str(route_["interface"]), network)
         return self._ways
 
-    def _boot(self, name: str) -> str:
+    def boot(self, name: str) -> str:
         return str(self._agents[name].facts.get("boot") or "")
 
     def _address_of(self, name: str | None) -> str:
@@ -119,15 +119,11 @@ class Hosts:
         routes = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
         ours = f"{facts()['boot']} {route('127.0.0.1')['network']}"
         for name in asked:
-            if f"{self._boot(name)} {routes[name]['network']}" != ours:
+            if f"{self.boot(name)} {routes[name]['network']}" != ours:
                 raise TargetError(
                     f"the study loads {host}, which on host {name} of the fleet is that host itself",
                     remedy="Name the target by an address at which every driver reaches it.",
                 )
-
-    def of_one_kernel(self, host: str, other: str) -> bool:
-        """Whether two hosts share their CPUs."""
-        return self._boot(host) == self._boot(other) != ""
 
     def watch(self, address: str) -> None:
         """Find the host with the target's address, and record what listens there. StepVoid where that is not seen."""
@@ -151,7 +147,7 @@ class Hosts:
         )
 
     def machine(self) -> str:
-        """The host on whose machine the target runs. TargetError where that is ambiguous."""
+        """TargetError where it is ambiguous."""
         if self.serving is not None:
             return self.serving
         if not self._machine:
@@ -177,7 +173,7 @@ class Hosts:
         return address
 
     def links(self) -> tuple[FleetLink, ...]:
-        """Those from the target's host to each driver on another one, measured now."""
+        """From the target's host to each driver on another one, measured now."""
         if self.target is None:
             return ()
         target = self._agents[self.target]
@@ -186,8 +182,7 @@ class Hosts:
 
 
 def set_up(agents: Mapping[str, Agent], study: Study, drivers: Sequence[str], folder: str) -> Coordinator:
-    """Give these agents, by host, their parts of the study; only drivers get the secrets that it names. folder: below
-    which it names files. StepVoid."""
+    """Only drivers get the secrets that the study names. folder: below which it names files. StepVoid."""
     coordinator = Coordinator(OverAgents(agents), drivers, list(agents))
     common = {"study": study.resolved(), "folder": folder}
     secrets = {name: os.environ[name] for name in secrets_named(study) if name in os.environ}
@@ -218,7 +213,7 @@ class HostRecordings:
             self._offsets[host] = self._offsets.get(host, 0) + len(piece)
 
     def ticks(self, host: str, from_s: float, to_s: float) -> Sequence[Tick]:
-        """The ticks between two instants of the host's clock; none where nothing was recorded."""
+        """from_s, to_s: by the host's clock. None where nothing was recorded."""
         if host not in self._descriptors:
             return ()
         if host not in self._readers:
@@ -236,8 +231,8 @@ class HostRecordings:
 
 
 def serving_host(fleet: Fleet) -> HostTable:
-    """The host that starts a study's own targets. StudyError where the fleet file does not state which, or its address,
-    or that its owner has authorised an open port."""
+    """StudyError where the fleet file does not state which, or its address, or that its owner has authorised an open
+    port."""
     hosts = fleet.with_role("target")
     if len(hosts) != 1:
         raise StudyError(
@@ -260,8 +255,7 @@ def serving_host(fleet: Fleet) -> HostTable:
 
 
 def reached(hosts: Sequence[HostTable], ssh_config: Path | None, say: Say, stack: ExitStack) -> dict[str, Agent]:
-    """The agents of all hosts; the stack ends them. FleetError for the first that is not reached, or has another
-    version."""
+    """The stack ends them. FleetError for the first host that is not reached, or has another version."""
     tried = tried_all(hosts, ssh_config)
     agents = {agent.host.name: stack.enter_context(agent) for agent in tried if isinstance(agent, Agent)}
     for agent in tried:
@@ -273,6 +267,6 @@ def reached(hosts: Sequence[HostTable], ssh_config: Path | None, say: Say, stack
 
 
 def check_alike(known: Mapping[str, Message]) -> None:
-    """FleetError for a host with other versions or code than this program: they would influence the result."""
+    """FleetError for other versions or code than this program's: they would influence the result."""
     for problem in different(known, facts()):
         raise FleetError(f"host {problem.about!r}: {problem.fact}", remedy=problem.remedy)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """PEM texts that both ends of a link have."""
+    """PEM texts that both ends have."""
 
     certificate: str
     key: str
@@ -53,7 +53,7 @@ _COUNTED = struct.Struct("!dd")
 
 
 class Listener:
-    """Listens on one address of this host until it is closed, or its time is over."""
+    """Until it is closed, or its time is over."""
 
     def __init__(self, address: str, identity: Identity, for_s: float) -> None:
         """OSError where the address is none of this host; ValueError for an invalid identity."""
@@ -104,7 +104,7 @@ class Listener:
 
 
 def measure(address: str, port: int, identity: Identity) -> dict[str, float]:
-    """The link from here to a listener, as in FleetLink. OSError (also ssl.SSLError) where it fails."""
+    """From here to a listener, as in FleetLink. OSError (also ssl.SSLError) where it fails."""
     with (
         socket.create_connection((address, port), timeout=HANDSHAKE_S) as plain,
         identity.context(server=False).wrap_socket(plain) as link,

@@ -31,7 +31,7 @@ LONGER_WARMUP = "Give measure.warmup more time than the slowest driver takes fro
 
 @dataclass(frozen=True)
 class Merged:
-    """All requests in the order of their ends; operations: their names by index."""
+    """requests: in the order of their ends; operations: their names by index."""
 
     requests: Requests
     operations: tuple[str, ...]
@@ -110,7 +110,6 @@ def _refused(log: LogOf, why: str) -> StepVoid:
 KINDS = ("command", "http")
 """Workloads whose drivers wait for a common start, and whose level can be divided."""
 OBJECT_AXES = frozenset({"working_set"})
-"""Axes that count objects to request."""
 ASKED_WITHIN_S = 30.0
 
 
@@ -119,6 +118,7 @@ class FleetLoad:
 
     one_lock = False
     runs_to_completion = False
+    divides_level = True
 
     def __init__(
         self, study: Study, inner: Workload, coordinator: Coordinator, watch: Callable[[str], None] = lambda _: None
@@ -136,7 +136,6 @@ class FleetLoad:
         """Of all hosts, as far as reported."""
         self._warmup_s = 0.0
         self.drivers: tuple[str, ...] = coordinator.drivers
-        """Hosts that take part in the next steps."""
         self.last: FleetDriver | None = None
         check_shared(study)
 
@@ -185,15 +184,16 @@ class FleetLoad:
             self._inner.install(endpoint)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """See Workload; from here, or on the host of a private target, with the largest task of a driver."""
-        most = self._asked_of_each(level, self._shares(level))
+        """From here, or on the host of a private target, with the largest task of a driver."""
+        shares = self._shares(level)
+        most = max(shares.values()) if self.divides_level else level
         if ELSEWHERE in endpoint.options:
             self._on_host(endpoint, "level", level=most)
         else:
             self._inner.set_level(endpoint, most)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> "FleetDriver":
-        """Let all drivers begin at one instant. StepVoid."""
+        """At one instant. StepVoid."""
         shares, name, coordinator = self._shares(level), folder.name, self._coordinator
         more = {
             "endpoint": asdict(endpoint), "warmup_s": min(self._warmup_s, duration_s), "level": float(level),
@@ -221,9 +221,6 @@ class FleetLoad:
     def _shares(self, level: float) -> dict[str, int]:
         return shares_of(self.check_level(level), self.drivers)
 
-    def _asked_of_each(self, level: float, shares: Mapping[str, int]) -> float:
-        return max(shares.values())
-
     def _on_host(self, endpoint: Endpoint, do: str, **values: Any) -> None:
         host = endpoint.options[ELSEWHERE]
         self._coordinator.ask_target(host, {**values, "kind": endpoint.kind, "do": do})
@@ -233,8 +230,8 @@ class FleetLoad:
         return registry.options(self.kind, self._study.workload.options)
 
     def _each(self, level: float, shares: Mapping[str, int]) -> dict[str, Message]:
-        """Options by host. Connections that serve a rate are divided like it; a driver of the user's own gets a
-        different seed on each."""
+        """Connections that serve a rate are divided like it; a driver of the user's own gets a different seed on
+        each."""
         options = self._options
         by_host: dict[str, Message] = {}
         for number, (host, share) in enumerate(shares.items()):
@@ -251,6 +248,8 @@ class FleetLoadOfObjects(FleetLoad):
     """Each driver requests all objects of the level: the connections are divided. A private target's cache is filled on
     its host."""
 
+    divides_level = False
+
     def check_level(self, level: float) -> int:
         return self._inner.check_level(level)
 
@@ -264,15 +263,12 @@ class FleetLoadOfObjects(FleetLoad):
     def _shares(self, level: float) -> dict[str, int]:
         return shares_of(int(self._options["connections"]), self.drivers)
 
-    def _asked_of_each(self, level: float, shares: Mapping[str, int]) -> float:
-        return level
-
     def _each(self, level: float, shares: Mapping[str, int]) -> dict[str, Message]:
         return {host: {"load": float(level), "options": {"connections": share}} for host, share in shares.items()}
 
 
 class FleetDriver:
-    """See workloads.base.Driver: the drivers of all hosts as one, in one step."""
+    """The drivers of all hosts as one: see workloads.base.Driver."""
 
     def __init__(self, coordinator: Coordinator, begun: Begun, load: FleetLoad) -> None:
         self._coordinator = coordinator
@@ -308,7 +304,7 @@ class FleetDriver:
         return sum(self.moved.values()) if self.moved else None
 
     def requests(self) -> Requests:
-        """The requests of all hosts, by the coordinator's clock. StepVoid."""
+        """By the coordinator's clock. StepVoid."""
         if self.merged is None:
             self.logs = self._coordinator.collect(MOST_REQUESTS_BYTES)
             self.merged = self._load.merged(self.logs)
@@ -327,7 +323,7 @@ class FleetDriver:
         return self.counted(what, {log.host: log.clock.window(start_s, end_s) for log in self.logs})
 
     def counted(self, what: str, between: Mapping[str, tuple[float, float]]) -> dict[str, int]:
-        """What each of these counts between two instants of its own clock; empty where one does not. StepVoid."""
+        """Between two instants of each host's own clock; empty where one does not count that. StepVoid."""
         asked = {host: ("counted", {"from_s": from_s, "to_s": to_s}) for host, (from_s, to_s) in between.items()}
         answers = self._coordinator.ask_all(asked, ASKED_WITHIN_S, "load-failed")
         counts = {host: answer.get(what) for host, answer in answers.items()}
@@ -336,7 +332,6 @@ class FleetDriver:
 
 
 def check_shared(study: Study) -> None:
-    """StudyError for a load that cannot be divided over hosts."""
     if study.workload.kind not in KINDS:
         raise StudyError(
             f"the workload {study.workload.kind!r} cannot be driven from a fleet",
@@ -350,7 +345,7 @@ def check_shared(study: Study) -> None:
 
 
 def secrets_named(study: Study) -> frozenset[str]:
-    """The variables of the environment from which the study takes secrets ({ENV:NAME})."""
+    """{ENV:NAME}: variables of the environment."""
 
     def texts(value: Any) -> list[str]:
         if isinstance(value, str):

@@ -63,8 +63,8 @@ DIGITS = 12
 
 @functools.cache
 def code_digest(*roots: Path) -> str:
-    """Digest of names and contents of these packages' source files, by default the core's and this one's; "" if
-    unreadable. Takes 30 ms of a CPU."""
+    """Of names and contents of these packages' source files, by default the core's and this one's; "" if unreadable.
+    Takes 30 ms of a CPU."""
     whole = hashlib.sha256()
     try:
         for root in roots or (Path(str(loadframe.__file__)).parent, Path(__file__).parent):
@@ -86,7 +86,7 @@ UP = 0x1
 
 
 def interface_to(address: str, root: Path = Path("/")) -> str:
-    """That of the most specific route; for the host's own address of its network. "" where unknown, as for IPv6."""
+    """Of the most specific route; for the host's own address of its network. "" where unknown, as for IPv6."""
     number = ipaddress.ip_address(address)
     if number.is_loopback:
         return LOOPBACK
@@ -106,7 +106,7 @@ def interface_to(address: str, root: Path = Path("/")) -> str:
 
 
 def route(address: str) -> dict[str, Any]:
-    """interface: see above. network: its namespace; "" where unknown."""
+    """network: its namespace; "" where unknown."""
     try:
         network = str(Path("/proc/self/ns/net").readlink())
     except OSError:
@@ -115,7 +115,7 @@ def route(address: str) -> dict[str, Any]:
 
 
 def listening_number(address: str) -> str:
-    """At which this host is to listen. StudyError for several, or one that others cannot reach."""
+    """StudyError for several, or one that others cannot reach."""
     number, *others = look_up(address)
     if others:
         raise StudyError(

@@ -1,6 +1,6 @@
 """Hosts that are recorded while trials run, and make no load: a database that all of them use, or a switch's host. An
-agent records from the first trial to the last; each task's window is known by that host's clock. Where trials run side
-by side, an observer has seen the loads of all of them."""
+agent records from the first trial to the last; each task's window is known by that host's clock. An observer has seen
+the loads of all trials that ran side by side."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -82,14 +82,14 @@ class Observing:
                 raise _lost(f"host {name!r} is lost: {agent.lost}")
 
     def begin(self, task: str) -> None:
-        """A task begins. FleetError as `check`."""
+        """FleetError as `check`."""
         if self._agents:
             with _fleet_errors():
                 self._begun[task] = time.monotonic(), self._coordinator.clocks(self._agents)
 
     def end(self, task: str, run: RunFolder) -> dict[str, Observed]:
-        """A task has ended: what each observer recorded since its beginning, also stored in the run folder. FleetError
-        as `check`, and where a clock was set meanwhile."""
+        """What each observer recorded since the task's beginning, also stored in the run folder. FleetError as `check`,
+        and where a clock was set meanwhile."""
         if not self._agents:
             return {}
         (began_s, before), ended_s = self._begun.pop(task), time.monotonic()
@@ -107,7 +107,7 @@ class Observing:
         return observed
 
     def newly_full(self, observers: Mapping[str, Observed]) -> Iterator[str]:
-        """For the report, once for each: observers whose CPUs were used up meanwhile."""
+        """Once for each: observers whose CPUs were used up meanwhile."""
         for name, seen in observers.items():
             if seen.metrics.get(UTILIZATION, 0.0) >= BUSY and name not in self._full:
                 self._full.add(name)

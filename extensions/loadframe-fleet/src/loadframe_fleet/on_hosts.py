@@ -22,7 +22,7 @@ from loadframe_fleet.wire import Message
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """How a task has ended: its answer; or lost: why there is none."""
+    """Its answer; or lost: why there is none."""
 
     task: str
     host: str
@@ -33,13 +33,13 @@ class Came:
 class Engine(Protocol):
     @property
     def hosts(self) -> tuple[str, ...]:
-        """All of the fleet, whether they are there or not."""
+        """All of the fleet, present or not."""
 
     def present(self) -> frozenset[str]:
-        """The hosts that may be given a task now. FleetError where there will be none any more."""
+        """Those that may be given a task now. FleetError where there will be none any more."""
 
     def begin(self, host: str, task: str, asked: Message) -> None:
-        """Give a task to a host that is present. task: a unique name."""
+        """task: a unique name."""
 
     def came(self, within_s: float) -> Came | None:
         """The next task that has ended. FleetError as `present`."""
@@ -59,7 +59,7 @@ POLL_S = 0.5
 
 @dataclass(slots=True)
 class Work:
-    """A measurement to make. title: as in "Trial 3"; asked: the question (trial.py). only: its host; "" for any."""
+    """title: as in "Trial 3"; asked: the question (trial.py). only: its host; "" for any."""
 
     purpose: TaskPurpose
     number: int
@@ -74,7 +74,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The result of work on a host. failed: why there is none: the target did not work, or it was lost too often."""
+    """failed: why there is none: the target did not work, or it was lost too often."""
 
     work: Work
     host: str
@@ -85,7 +85,7 @@ class Done:
 
 
 class OnHosts:
-    """See Engine. Its maker closes it."""
+    """Its maker closes it. FleetError where no host is left."""
 
     def __init__(
         self,
@@ -98,9 +98,8 @@ class OnHosts:
         kernels: Mapping[str, str] | None = None,
         observing: Observing | None = None,
     ) -> None:
-        """first_within_s: time limit of a task before any has ended. notes: receives notes for the report. again: what
-        to do where no host is left. kernels: of hosts; those of one take turns. observing: entered; it records each
-        task."""
+        """first_within_s: time limit of a task before any has ended. notes: for the report. again: what to do where no
+        host is left. kernels: of hosts; those of one take turns. observing: entered; it records each task."""
         self.engine = engine
         self._run = run
         self._progress = progress
@@ -114,7 +113,6 @@ class OnHosts:
         self._seen_s = dict.fromkeys(engine.hosts, time.monotonic())
         self._running: dict[str, tuple[str, Work]] = {}
         self.unfit: dict[str, str] = {}
-        """Hosts that cannot go on, and why."""
         self.longest_s = 0.0
         """Of the tasks that have ended."""
         self._mine = secrets.token_hex(8)
@@ -125,11 +123,8 @@ class OnHosts:
         return [work for _, work in self._running.values()]
 
     def say(self, words: str) -> None:
-        """Report to the user, and in the notes."""
         self._progress.say(words)
         self._notes.append(words if words.endswith(".") else f"{words}.")
-
-    # --- work on whichever host is free ---
 
     def carry_out(
         self,
@@ -138,7 +133,7 @@ class OnHosts:
         ended: Callable[[Done], None],
         known: Sequence[Work] = (),
     ) -> None:
-        """Carry out the known work, then drawn work, until all has ended. FleetError where no host is left."""
+        """The known work, then drawn work, until all has ended."""
         waiting = list(known)
         deserted_s = time.monotonic()
         while True:
@@ -167,8 +162,7 @@ class OnHosts:
                 ended(done)
 
     def all_of(self, works: Sequence[Work], notify: Callable[[Done], None] = lambda _: None) -> list[Done]:
-        """Carry out this work, each piece on one host; results in its order. notify: called with each as it ends.
-        FleetError where no host is left."""
+        """Each piece on one host; results in its order. notify: called with each as it ends."""
         by_work = dict[int, Done]()
 
         def ended(done: Done) -> None:
@@ -213,11 +207,8 @@ class OnHosts:
         why = f"it was lost {work.attempts} times, on {', '.join(work.hosts_lost)}: {came.lost}"
         return Done(work, came.host, failed=why)
 
-    # --- the same on several hosts at the same time ---
-
     def together(self, hosts: Sequence[str], work: Work) -> dict[str, Done]:
-        """The same work on these hosts at a time; all again if one is lost. FleetError where a host cannot do it, or it
-        is lost too often."""
+        """All again if one is lost. FleetError where a host cannot do it, or it is lost too often."""
         for attempt in range(MOST_ATTEMPTS):
             until = time.monotonic() + RETURNS_WITHIN_S
             while missing := set(hosts) - self.engine.present():
@@ -244,8 +235,6 @@ class OnHosts:
         lost = f"the start was lost {MOST_ATTEMPTS} times in a row"
         raise FleetError(lost, remedy="See why workers end on these hosts.")
 
-    # --- tasks ---
-
     def _begin(self, host: str, work: Work) -> None:
         work.attempts += 1
         self._begun[host] += 1
@@ -259,7 +248,7 @@ class OnHosts:
         self.engine.begin(host, task, asked)
 
     def _came(self) -> Came | None:
-        """One of our tasks that has ended, unless its loss was reported. FleetError where an observer is lost."""
+        """Except for those whose loss was reported."""
         if self._observing is not None:
             self._observing.check()
         came = self.engine.came(POLL_S)
@@ -296,8 +285,6 @@ class OnHosts:
 
 
 class TakesOnHosts:
-    """Gives work of an experiment to hosts."""
-
     _on: OnHosts
 
     def __init__(self, engine: Engine, notes: Sequence[str] = (), observing: Observing | None = None) -> None:

@@ -39,7 +39,7 @@ class DriversOver(Executor):
         return FleetBench(study, run, say, self._hosts)
 
     def compare_drivers(self, book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
-        """All drivers against all but the last at one load; None for one host or too little budget. StepVoid."""
+        """All against all but the last at one load; None for one host or too little budget. StepVoid."""
         bench = book.bench
         if not curve.points:
             return None
@@ -57,7 +57,7 @@ class DriversOver(Executor):
 
 @contextmanager
 def drivers_over(fleet: Fleet, study: Study, say: Say = lambda _: None) -> Iterator[DriversOver]:
-    """Has the fleet's hosts drive this study. UserError where one is not reached, or several cannot drive it."""
+    """UserError where one is not reached, or several cannot drive it."""
     check_shared(study)
     _check_target(fleet, study)
     check_may_change(fleet, study)
@@ -90,8 +90,8 @@ def _check_target(fleet: Fleet, study: Study) -> None:
 
 
 def check_may_change(fleet: Fleet, study: Study, role: Role = "target") -> None:
-    """StudyError where the study changes the machine of its target, or a service that runs there, and the fleet file
-    does not allow that. role: of the hosts on which the target runs."""
+    """StudyError where the study changes the machine of its target, or a service there, and the fleet file does not
+    allow that. role: of the hosts on which the target runs."""
     machine = any(table.settings for table in study.host_tables) or "host" in study.remedies.allow
     service = study.target.is_running_service and (study.target.owned or study.target.restart)
     for changes, what, of, those, take in (
@@ -115,7 +115,7 @@ FULL = 0.85
 
 
 def compare_with(book: Bookkeeping, treatment: str, level: float, fewer: tuple[str, ...]) -> FleetDrivers:
-    """All drivers against these of them, with as many connections. Kept in the run. StepVoid."""
+    """With as many connections. Kept in the run. StepVoid."""
     bench, blocks = book.bench, book.bench.study.measure.blocks
     assert isinstance(bench, FleetBench), "hosts drive it"
     everyone = bench.drivers

@@ -118,7 +118,6 @@ def state_of(said: Message) -> TargetState:
 
 
 def state_message(state: TargetState) -> Message:
-    """Inverse of `state_of`."""
     return {"state": {name: dict(getattr(state, name)) for name in ("settings", "limits", "cpus")}}
 
 
@@ -165,21 +164,17 @@ class Part:
             self._stack = stack.pop_all()
 
     def close(self) -> None:
-        """End the load, and remove everything. Idempotent."""
         self.cancel()
         end_fork_servers()
         self._stack.close()
 
-    # --- the target, where it is on this host ---
-
     def watch(self, number: str, port: int) -> Message:
-        """Record what listens there. TargetError where it is not seen."""
+        """TargetError where nothing is seen to listen there."""
         self._target = Behind(number, port)
         self._follow("target", self._target.pids())
         return {}
 
     def serve(self, address: str) -> Message:
-        """Prepare for the study's own targets, on that address of this host. UserError."""
         self._serving = Serving(self, address, self._made({}))
         self._stack.callback(self._serving.close)
         return {}
@@ -193,7 +188,7 @@ class Part:
             self._follow_served()
 
     def look(self) -> None:
-        """Follow new processes; call it regularly. RecordingError where the recording has stopped."""
+        """Call it regularly: it follows new processes. RecordingError where the recording has stopped."""
         if time.monotonic() - self._looked_s < FOLLOW_S:
             return
         self._looked_s = time.monotonic()
@@ -205,7 +200,7 @@ class Part:
         self._follow_served()
 
     def mark(self, message: Message) -> Message:
-        """Mark the start of a step in the recording, also on a host that does not drive."""
+        """Also on a host that does not drive."""
         warmup_s = float(message["warmup_s"])
         self.recorder.mark(
             "step-start",
@@ -217,10 +212,8 @@ class Part:
         )
         return {}
 
-    # --- the driver ---
-
     def start(self, message: Message, when: Callable[[], float]) -> None:
-        """Prepare for the share, and begin at the instant that `when` returns. UserError."""
+        """Begin at the instant that `when` returns. UserError."""
         self.cancel()
         endpoint = Endpoint(**message["endpoint"])
         share = float(message["load"] if "load" in message else message["share"])
@@ -245,7 +238,7 @@ class Part:
         return self._driver is None or not self._driver.running()
 
     def end(self) -> Message:
-        """The driver's result, once it is over. WorkloadError."""
+        """Once it is over: the driver's result. WorkloadError."""
         driver, workload, folder = self._driver, self._workload, self._folder
         if driver is None or workload is None or folder is None:
             raise WorkloadError("no load was begun there", remedy="Run it again.")
@@ -284,8 +277,6 @@ class Part:
             self._folder = None
         self._log = None
 
-    # --- what goes back ---
-
     def flushed(self) -> int:
         """Size of the recording on the disk. RecordingError."""
         self.recorder.flush()
@@ -302,8 +293,6 @@ class Part:
         else:
             raise ValueError(f"there is no {what!r}")
         return base64.b64encode(data).decode()
-
-    # --- inside ---
 
     def _follow_served(self) -> None:
         for component, pids in (self._serving.processes() if self._serving is not None else {}).items():

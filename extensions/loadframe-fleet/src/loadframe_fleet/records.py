@@ -64,8 +64,8 @@ class HostCheck:
 
 @dataclass(frozen=True, slots=True)
 class FleetLink:
-    """A link from a driver to a target: round trips (s), bytes per second of one TLS connection in each direction, and
-    the share of a CPU that the busier end used. why_not: it was not measured; the rest is 0 then."""
+    """Round trips (s), bytes per second of one TLS connection in each direction, and the share of a CPU that the busier
+    end used. why_not: it was not measured; the rest is 0 then."""
 
     driver: str
     target: str
@@ -82,7 +82,7 @@ class FleetLink:
 
 @dataclass(frozen=True, slots=True)
 class FleetProblem:
-    """What makes a fleet unfit. about: a host, or two. refuses: it must not be used for measurements."""
+    """about: a host, or two. refuses: it must not be used for measurements."""
 
     about: str
     fact: str
@@ -129,8 +129,8 @@ class DriverInStep:
 
 @dataclass(frozen=True, slots=True)
 class LinkUse:
-    """Traffic through a host's interface, from the target to the drivers, under load. load_bytes_per_s: bodies of
-    answers. others_bytes_per_s: the rest, within error_bytes_per_s (a bound). why_not: why that is unknown, or ""."""
+    """From the target to the drivers, under load. load_bytes_per_s: bodies of answers. others_bytes_per_s: the rest,
+    within error_bytes_per_s (a bound). why_not: why that is unknown, or ""."""
 
     load_bytes_per_s: float = 0.0
     others_bytes_per_s: float = 0.0
@@ -140,10 +140,10 @@ class LinkUse:
 
 @dataclass(frozen=True, slots=True)
 class FleetStep:
-    """One step. start_s: the common start (coordinator's CLOCK_MONOTONIC). apart_s: between the first requests of the
-    first and the last driver; unsure_s: error of that. watched: clocks of recorded hosts that did not drive. metrics:
-    by host, in the window. void: "" for a measurement; else the reason, at void_host. target: the host on which the
-    target was recorded, or "". moved_bytes_per_s: to each driver in the window."""
+    """start_s: the common start (coordinator's CLOCK_MONOTONIC). apart_s: between the first requests of the first and
+    the last driver; unsure_s: error of that. watched: clocks of recorded hosts that did not drive. metrics: by host, in
+    the window. void: "" for a measurement; else the reason, at void_host. target: the host on which it was recorded, or
+    "". moved_bytes_per_s: to each driver in the window."""
 
     name: str
     level: float
@@ -167,7 +167,7 @@ WATCHED = (
     "system.memory.available", "system.memory.used", "system.memory.limit",
     "driver.cpu.cores", "driver.saturation", "target.cpu.cores", "target.memory.rss",
 )  # fmt: skip
-"""Metrics that are kept of each host in a step; the rest is in its recording."""
+"""The rest is in its recording."""
 
 
 def watched_of(metrics: Mapping[str, float]) -> dict[str, float]:
@@ -181,7 +181,7 @@ settings. block: of a ladder. capacity: a search with one set of settings. inves
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """An observer's host while a task ran on another one, from_s to to_s by its own monotonic clock (`clock`)."""
+    """While a task ran on another host, from_s to to_s by its own monotonic clock (`clock`)."""
 
     from_s: float
     to_s: float
@@ -191,10 +191,9 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class FleetAttempt:
-    """One task on a host. task: its unique name; number: of the trial, or of the block of the start. boot, process: of
-    the host and the worker that did it; "" and 0 if it was lost. began_s, ended_s: wall clock here. steps: by that
-    host's clocks. lost: why there is no answer; failed: why the target would not work. counted: this attempt counts for
-    its number."""
+    """task: its unique name; number: of the trial, or of the block of the start. boot, process: of the host and the
+    worker that did it; "" and 0 if it was lost. began_s, ended_s: wall clock here. steps: by that host's clocks. lost:
+    why there is no answer; failed: why the target would not work. counted: this attempt counts for its number."""
 
     task: str
     purpose: TaskPurpose
@@ -219,13 +218,12 @@ Record = TypeVar("Record")
 
 
 def recording_of(host: str) -> str:
-    """host: its name in the fleet file."""
     return f"raw/host-{host}.lfr"
 
 
 @dataclass(frozen=True, slots=True)
 class Lines(Generic[Record]):
-    """A file of a run; empty where the run had no fleet."""
+    """Empty where the run had no fleet."""
 
     file: str
     schema: str

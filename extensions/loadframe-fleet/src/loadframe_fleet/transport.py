@@ -1,5 +1,5 @@
-"""The interface between the coordinator and the agents: connections of its own, or a simulation of a thousand hosts
-with its own clock. One thread asks and reads; only `arrived` waits."""
+"""The interface between the coordinator and the agents: connections of its own, or a simulation with its own clock. One
+thread asks and reads; only `arrived` waits."""
 
 import itertools
 import queue
@@ -33,8 +33,8 @@ ERRORS: Mapping[str, type[UserError]] = {
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """A message from a host, at at_s by the transport's clock: the answer to the question of that number; or why there
-    is none (error; kind: its class); or why the host is gone (number 0), after which nothing comes from it."""
+    """From a host, at at_s by the transport's clock: the answer to the question of that number; or why there is none
+    (error; kind: its class); or why the host is gone (number 0), after which nothing comes from it."""
 
     host: str
     number: int
@@ -52,7 +52,7 @@ class Arrived:
 
 
 def checked(came: Arrived) -> Message:
-    """The answer, or the original UserError."""
+    """Raises the original UserError."""
     if came.answer is not None:
         return came.answer
     raise ERRORS.get(came.kind, FleetError)(
@@ -65,7 +65,7 @@ class Transport(Protocol):
         """By the coordinator's monotonic clock, or a simulated one."""
 
     def ask(self, host: str, question: str, values: Message) -> int:
-        """Send a question, and return its unique number at once. `arrived` reports a host that is gone for each."""
+        """Returns its unique number at once. `arrived` reports a host that is gone for each."""
 
     def arrived(self, until_s: float) -> Arrived | None:
         """The next message; None at until_s."""

@@ -94,8 +94,7 @@ def _capacity(book: Bookkeeping, message: Message) -> Message:
 
 
 def _investigated(study: Study, runs: Path) -> Message:
-    """The whole loop of `loadframe investigate`. An error is the answer for this study: the host may be able to carry
-    out others."""
+    """An error is the answer for this study: the host may be able to carry out others."""
     try:
         investigation = investigate(study, runs)
     except Interrupted:
@@ -121,7 +120,6 @@ def _end_with_owner(lines: Lines) -> None:
 
 
 def main() -> None:
-    """Answer one question. What a library prints goes to stderr."""
     for number in (signal.SIGHUP, signal.SIGTERM):  # it only ends with the pipe
         signal.signal(number, ignore)
     sink = own_output()

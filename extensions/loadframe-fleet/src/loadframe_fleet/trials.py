@@ -1,6 +1,6 @@
 """Trials of a search for settings, blocks of a ladder and capacity searches on hosts of a fleet, side by side. Each
 trial is compared with the start of its own host, each block is whole on one host: so the host cancels in the ratios.
-As the gain of a change may depend on the machine, whether hosts are alike is checked first."""
+The gain of a change may depend on the machine, so whether hosts are alike is checked first."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -95,7 +95,6 @@ class SideBySide(TakesOnHosts):
         tuned.book.progress.step(f"trial {number}")
 
     def _look_again(self, starts: Mapping[str, Start]) -> None:
-        """What has changed meanwhile has affected their trials."""
         hosts, tuned = self._engine.hosts, self._tuned
         if not self._time_left(1) or self._engine.present() != set(hosts) or self._on.unfit:
             self._on.say("Whether the hosts still serve after the trials what they did before was not measured.")
@@ -129,8 +128,7 @@ class BlocksOnHosts(TakesOnHosts):
     _number = 0
 
     def begin(self, book: Bookkeeping, run: RunFolder, states: LadderStates, notes: list[str]) -> None:
-        """Measure the start here once, and on all hosts until they are known to be alike. FleetError where hosts
-        differ."""
+        """Measure it here once, and on all hosts until they are known to be alike. FleetError where hosts differ."""
         study = book.bench.study
         self._book, self._states = book, states
         self._over(book, run, notes)
@@ -207,8 +205,7 @@ def trials_over(
 def engine_over(
     fleet: Fleet, studies: Sequence[Study], say: Say = lambda _: None
 ) -> Iterator[tuple[DaskEngine, Observing]]:
-    """The hosts for trials of these studies, and those that are recorded meanwhile. UserError where one is not there,
-    cannot start a target, or may not be changed as a study asks."""
+    """UserError where a host is not there, cannot start a target, or may not be changed as a study asks."""
     for study in studies:
         if not is_private(study):
             raise StudyError(
@@ -253,8 +250,7 @@ class CapacitiesOnHosts(TakesOnHosts):
     def _searched(
         self, guess: LoadInterval | None, block: int, purpose: TaskPurpose, those: Sequence[str]
     ) -> dict[str, Capacity]:
-        """The start's capacity by host. An undecided search is repeated once, with all of them: one of many would
-        otherwise end the whole."""
+        """An undecided search is repeated once, with all of them: one of many would otherwise end the whole."""
         work = Work(purpose, block, START_TITLE, self._question({}, guess))
         done = self._on.together(those, work)
         capacities = [(host, result.capacity) for host, result in done.items()]
@@ -279,7 +275,6 @@ class CapacitiesOnHosts(TakesOnHosts):
 
 
 def check_settings_alone(study: Study) -> None:
-    """StudyError where there is no alternative, or one that changes more than settings."""
     if not study.alternative:
         raise StudyError(
             f"the study {study.study.name} has no other settings to search the capacity with",
@@ -295,7 +290,7 @@ def check_settings_alone(study: Study) -> None:
 
 
 def around(here: Capacity) -> LoadInterval | None:
-    """Where hosts that are like this machine should have their capacity."""
+    """For hosts that are like this machine."""
     if not here.load:
         return None
     low, high = here.low or here.load, here.high or here.load
@@ -303,7 +298,6 @@ def around(here: Capacity) -> LoadInterval | None:
 
 
 def _capacity_of(done: Done) -> Capacity:
-    """FleetError where the start's capacity on a host is unknown, as nothing could be compared with it."""
     capacity = done.capacity
     if capacity is None or capacity.load is None or capacity.low is None or capacity.high is None:
         why = done.failed or ("no search" if capacity is None else capacity.end)
@@ -329,8 +323,8 @@ def _alternative(done: Done, starts: Mapping[str, Sequence[Capacity]]) -> Altern
 
 
 def against_start(name: str, host: str, start: Sequence[Capacity], other: Capacity) -> AlternativeCapacity:
-    """A capacity against those of several searches of the start: the bounds are widened by the factor by which these
-    differ. ValueError for none, or one not found."""
+    """The bounds are widened by the factor by which several searches of the start differ. ValueError for none, or one
+    not found."""
     loads = [search.load for search in start if search.load]
     lows = [search.low for search in start if search.low]
     highs = [search.high for search in start if search.high]

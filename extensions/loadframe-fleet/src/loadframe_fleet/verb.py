@@ -22,7 +22,7 @@ app = typer.Typer(no_args_is_help=True, **PLAIN)
 def executor(
     fleet: Path, study: Study, say: Callable[[str], None], *, drives: bool, capacities: bool
 ) -> AbstractContextManager[Executor]:
-    """See loadframe.cli.studies.result_of. Raises StudyError, MissingTool."""
+    """See loadframe.cli.studies.result_of. StudyError, MissingTool."""
     from loadframe_fleet.declaration import load
 
     declared = load(fleet)

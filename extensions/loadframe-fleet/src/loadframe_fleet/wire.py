@@ -12,7 +12,6 @@ from loadframe.formats.json_text import JsonError, parse_json, write_json
 
 Message = dict[str, Any]
 Say = Callable[[str], None]
-"""Receives progress in words."""
 AGENT = "loadframe.agent/2"
 """In the greeting; another one means an incompatible Loadframe."""
 LONGEST_LINE = 4 << 20
@@ -47,7 +46,7 @@ class Lines:
         """When anything last came, also a part of a line, which may take longer than any lease."""
 
     def line(self, within_s: float) -> bytes:
-        """The next line, without its end. Silent, Closed, WireError for one without an end."""
+        """Without its end. Silent, Closed, WireError for one without an end."""
         until, looked = time.monotonic() + within_s, 0
         while (end := self._waiting.find(b"\n", looked)) < 0:
             looked = len(self._waiting)
@@ -72,13 +71,13 @@ class Lines:
         return _ready(self._descriptor, select.POLLIN, 0.0)
 
     def message(self, within_s: float) -> Message:
-        """The next message. Silent, Closed, WireError."""
+        """Silent, Closed, WireError."""
         return read(self.line(within_s))
 
 
 def send(descriptor: int, data: bytes, within_s: float) -> bool:
-    """Send it through a pipe, one thread at a time. False where the other side has taken nothing for so long: a part of
-    a line may have been sent, so nothing more may be. OSError where it is gone."""
+    """One thread at a time. False where the other side has taken nothing for so long: a part of a line may have been
+    sent, so nothing more may be. OSError where it is gone."""
     view = memoryview(data)
     while view:
         if not _ready(descriptor, select.POLLOUT, within_s):
@@ -95,14 +94,14 @@ def _ready(descriptor: int, event: int, within_s: float) -> bool:
 
 
 def own_output() -> int:
-    """Standard output for messages alone: what a library prints goes to stderr from now on."""
+    """What a library prints goes to stderr from now on."""
     sink = os.dup(1)
     os.dup2(2, 1)
     return sink
 
 
 def read(line: bytes) -> Message:
-    """The message in a line. WireError for anything else."""
+    """WireError for anything but a message."""
     try:
         message = parse_json(line)
         if not isinstance(message, dict):
@@ -115,7 +114,7 @@ def read(line: bytes) -> Message:
 
 
 def written(message: Message) -> bytes:
-    """Its line. WireError for one that is too long."""
+    """WireError for one that is too long."""
     line = write_json(message).encode() + b"\n"
     if len(line) > LONGEST_LINE:
         raise WireError(f"the answer has {len(line):,} bytes, more than {LONGEST_LINE:,}")

@@ -1,6 +1,6 @@
 """Carries out a host's part for its agent: `python -P -m loadframe_fleet.worker`. Where the agent has ended, or passed
-on nothing for LOAD_LEASE_S, it ends the load and puts everything back; where it is killed itself, the agent has what it
-left cleaned up. If both are, the next command there finds leases and journal."""
+on nothing for LOAD_LEASE_S, it ends the load and puts everything back; where it is killed itself, the agent cleans up.
+If both are, the next command there finds leases and journal."""
 
 import contextlib
 import functools
@@ -48,8 +48,6 @@ class Cancelled(Exception):  # noqa: N818
 
 
 class Worker:
-    """Answers until it is over; then nothing is left."""
-
     def __init__(self, source: int, sink: int) -> None:
         self._lines = Lines(source)
         self._sink = sink
@@ -93,8 +91,6 @@ class Worker:
         finally:
             self._close()
 
-    # --- what it is asked ---
-
     def _obey(self, said: Message) -> None:
         number, asked = said.get("id"), self._asked.get(said["ask"])
         try:
@@ -128,8 +124,15 @@ class Worker:
     def _prepare(self, said: Message) -> None:
         number, self._failed = int(said["id"]), None
         self._preparing = number
+
+        @functools.cache
+        def start_s() -> float:
+            self._say({"id": number, "answer": {}})
+            self._preparing = None
+            return self._awaited()
+
         try:
-            self._mine.start(said, self._begins(number))
+            self._mine.start(said, start_s)
             if self._preparing is not None:
                 self._mine.cancel()
                 raise ValueError(f"the workload {self._mine.study.workload.kind} waits for no common start")
@@ -142,15 +145,6 @@ class Worker:
             self._failed = error  # reported when its end is asked for
         finally:
             self._preparing = None
-
-    def _begins(self, number: int) -> Callable[[], float]:
-        @functools.cache
-        def start_s() -> float:
-            self._say({"id": number, "answer": {}})
-            self._preparing = None
-            return self._awaited()
-
-        return start_s
 
     def _awaited(self) -> float:
         until_s = time.monotonic() + LONGEST_S
@@ -209,8 +203,6 @@ class Worker:
     @property
     def _busy(self) -> bool:
         return self._part is not None and not self._part.over
-
-    # --- the pipes ---
 
     def _next(self, within_s: float) -> Message | None:
         try:
@@ -286,7 +278,6 @@ class Worker:
 
 
 def clean_up() -> None:
-    """Clean up after commands that were killed here before."""
     from loadframe.bench.places import revert
     from loadframe.host.leftovers import sweep
 
@@ -297,7 +288,6 @@ def clean_up() -> None:
 
 
 def main() -> None:
-    """Speak through the standard streams. What a library prints goes to stderr."""
     import signal
 
     no_core_dumps()

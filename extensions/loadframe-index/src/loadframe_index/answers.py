@@ -1,6 +1,7 @@
 """Answers of the database in place of du and find. A file with several names is counted once by `usage` and by the
-owners, as du does, and at each name by `find`. Where there are totals of each directory (totals.py), `usage` reads
-these. The SQL is what SQLite, MariaDB and PostgreSQL all understand; values are numbers and hexadecimal literals."""
+owners, as du does, and at each name by `find`. Totals of directories (totals.py), where there are any, give `usage`.
+The SQL is what SQLite, MariaDB and PostgreSQL all understand; values are numbers and hexadecimal literals. Questions
+raise StoreError."""
 
 import fnmatch
 import re
@@ -60,7 +61,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The entries and bytes of an owner or of a directory. of: a user's number, or a path."""
+    """Of an owner or of a directory. of: a user's number, or a path."""
 
     of: int | bytes
     entries: int
@@ -68,7 +69,7 @@ class Share:
 
 
 def usage(store: Store, under: bytes = b"") -> Usage:
-    """The usage as du reports it for this directory. StoreError."""
+    """As du reports it for this directory."""
     entries, linked, blocks, high, low, other = (
         _kept(store, under) if store.keeps_totals() else _added(store, f"entries WHERE {_under(store, under)}")
     )
@@ -89,7 +90,7 @@ def _added(store: Store, rows: str) -> list[int]:
 
 
 def _kept(store: Store, under: bytes) -> list[int]:
-    """The usage from the totals of the directories, and a directory's own entry."""
+    """From the totals of the directories, and a directory's own entry."""
     if not under:
         (sums,) = store.ask(f"SELECT {_ADDED} FROM totals")
         return list(map(int, sums))
@@ -104,7 +105,7 @@ def _kept(store: Store, under: bytes) -> list[int]:
 
 
 def find(store: Store, wanted: Wanted) -> Iterator[Found]:
-    """The entries, in any order. Ask the store nothing else until all are taken. StoreError."""
+    """In any order. Ask the store nothing else until all are taken."""
     pattern = matcher(wanted.name) if wanted.name is not None else None
     for key, path, size, blocks, name in store.stream(
         f"SELECT id, path, size, blocks, name FROM entries WHERE {_where(store, wanted)}"
@@ -114,7 +115,7 @@ def find(store: Store, wanted: Wanted) -> Iterator[Found]:
 
 
 def largest_files(store: Store, most: int, under: bytes = b"") -> list[Found]:
-    """Files by size, the largest first; of equal ones, by path. StoreError."""
+    """The largest first; of equal ones, by path."""
     files = f"FROM entries WHERE type = 'f' AND {_under(store, under)}"
     # An index finds the size of the last one; none orders those of equal size.
     sizes = store.ask(f"SELECT size {files} ORDER BY size DESC LIMIT {most:d}")
@@ -125,8 +126,7 @@ def largest_files(store: Store, most: int, under: bytes = b"") -> list[Found]:
 
 
 def largest_owners(store: Store, most: int) -> list[Share]:
-    """Owners by bytes on the disk, the largest first; of equal ones, by number. A file with several names counts
-    once."""
+    """By bytes on the disk, the largest first; of equal ones, by number. A file with several names counts once."""
     linked = f"SELECT uid, max(blocks) AS blocks FROM entries WHERE {LINKED} GROUP BY uid, device, inode"
     single = f"SELECT uid, count(*) AS entries, sum(blocks) AS blocks FROM entries WHERE NOT ({LINKED}) GROUP BY uid"
     every = f"{single} UNION ALL SELECT uid, count(*), sum(blocks) FROM ({linked}) AS linked GROUP BY uid"
@@ -138,8 +138,7 @@ def largest_owners(store: Store, most: int) -> list[Share]:
 
 
 def fullest_directories(store: Store, most: int) -> list[Share]:
-    """Directories by the number of entries directly in them; bytes_on_disk: of these. Of equal ones, by id.
-    StoreError."""
+    """By the number of entries directly in them; bytes_on_disk: of these. Of equal ones, by id."""
     of_root = f"<> {store.literal(NO_PARENT)}"
     counts = f"SELECT parent, count(*) AS entries FROM entries WHERE parent {of_root} GROUP BY parent"
     if store.keeps_totals():

@@ -24,8 +24,8 @@ _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def lasts(error: OSError) -> bool:
-    """Whether an entry stays unreadable as long as its rights stay; else the file system failed, and the entry may
-    still exist. MachineError for a lack of resources here."""
+    """Whether as long as the entry's rights stay; else the file system failed, and it may still exist. MachineError for
+    a lack of resources here."""
     if error.errno in OURS:
         raise MachineError(
             f"The tree cannot be read on: {error.strerror}.",
@@ -39,7 +39,7 @@ def joined(directory: bytes, name: bytes) -> bytes:
 
 
 def shown(path: bytes) -> str:
-    """A path for messages: on one line, bytes that are not text escaped, a long one shortened in the middle."""
+    """For messages: on one line, bytes that are not text escaped, a long one shortened in the middle."""
     text = path.decode("utf-8", "backslashreplace")
     text = "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
     return text if len(text) <= 300 else f"{text[:150]}[...]{text[-150:]}"
@@ -61,7 +61,7 @@ class Beneath:
         self._at, self._path = self.root, b""
 
     def directory(self, path: bytes) -> int:
-        """An O_PATH descriptor of a directory, open until the next call. OSError, also for a symbolic link."""
+        """An O_PATH descriptor, open until the next call. OSError, also for a symbolic link."""
         if self._path and path != self._path and not path.startswith(self._path + b"/"):
             self.forget()
         rest = path[len(self._path) :].lstrip(b"/")
@@ -73,14 +73,14 @@ class Beneath:
         return self._at
 
     def entry(self, path: bytes) -> os.stat_result:
-        """What is at this path, as lstat(2). OSError: FileNotFoundError, NotADirectoryError where nothing is."""
+        """As lstat(2). OSError: FileNotFoundError, NotADirectoryError where nothing is."""
         if not path:
             return os.fstat(self.root)
         directory, name = split(path)
         return os.stat(name, dir_fd=self.directory(directory), follow_symlinks=False)
 
     def listing(self, path: bytes) -> int:
-        """A descriptor to list the directory with, which the caller closes. OSError: also PermissionError."""
+        """The caller closes it. OSError: also PermissionError."""
         return os.open(b".", _LIST, dir_fd=self.directory(path))
 
     def forget(self) -> None:
@@ -89,7 +89,6 @@ class Beneath:
         self._at, self._path = self.root, b""
 
     def close(self) -> None:
-        """Idempotent."""
         self.forget()
         if self.root >= 0:
             os.close(self.root)
@@ -108,14 +107,14 @@ class Beneath:
 
 @dataclass
 class Passed:
-    """How much was not looked into, by reason. failed: for another reason than its rights."""
+    """Not looked into, by reason. failed: for another reason than its rights."""
 
     vanished: int = 0
     failed: int = 0
     counts: Counter[str] = field(default_factory=Counter)
 
     def count(self, error: OSError) -> None:
-        """Count what vanished, or cannot be looked into. MachineError where the reason is ours."""
+        """MachineError where the reason is ours."""
         if isinstance(error, FileNotFoundError | NotADirectoryError):
             self.vanished += 1
             return
@@ -127,7 +126,7 @@ LOOP, ELSEWHERE = "a directory that is its own ancestor", "another file system"
 
 
 def looked_up(tree: Beneath, path: bytes, passed: Passed) -> Entry | None:
-    """The entry at this path; None where nothing is. OSError where it may not be looked up."""
+    """None where nothing is. OSError where it may not be looked up."""
     try:
         return entry_of(*split(path), tree.entry(path))
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -136,7 +135,7 @@ def looked_up(tree: Beneath, path: bytes, passed: Passed) -> Entry | None:
 
 
 def below(tree: Beneath, top: Entry, passed: Passed) -> Iterator[Entry]:
-    """Every entry below this directory, without itself."""
+    """Without itself."""
     left = [(top, _above(tree, top.path))]
     while left:
         directory, above = left.pop()
@@ -152,7 +151,7 @@ def below(tree: Beneath, top: Entry, passed: Passed) -> Iterator[Entry]:
 
 
 def _above(tree: Beneath, path: bytes) -> tuple[tuple[int, int], ...]:
-    """Device and inode of each directory above a path, to find loops."""
+    """Device and inode of each directory above, to find loops."""
     above: tuple[tuple[int, int], ...] = ()
     steps = path.split(b"/") if path else []
     with suppress(OSError):  # it was renamed meanwhile: a record will say so

@@ -1,5 +1,5 @@
 """What the threads and processes of a pipeline share: directories still to be listed, bounded queues between stages,
-and a file that all processes have in memory, of float64. Each number has one writer, so none needs a lock; a directory
+and a file of float64 that all processes have in memory. Each number has one writer, so none needs a lock; a directory
 that one process gives to another is written under one."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Generic, NamedTuple, TypeVar
 from loadframe_index.beneath import lasts
 
 WAIT_S = 0.0005
-"""How long a thread waits for a directory before it looks again for one from another process."""
+"""Until a thread that waits for a directory looks again for one from another process."""
 
 
 class Directory(NamedTuple):
@@ -31,11 +31,10 @@ class Directory(NamedTuple):
 
 
 class Frontier:
-    """Directories still to be listed. Last in, first out: few wait, and children come after their parent, whose path is
-    open. The oldest, which have the largest parts of the tree, are given away. Thread-safe."""
+    """Last in, first out: few wait, and children come after their parent, whose path is open. The oldest, which have
+    the largest parts of the tree, are given away. Thread-safe."""
 
     def __init__(self, board: Board) -> None:
-        """board: by it, processes give directories to one another."""
         self._board = board
         self._stack: deque[Directory] = deque()
         self._changed = threading.Condition()
@@ -49,14 +48,14 @@ class Frontier:
                 self._changed.notify(len(directories))
 
     def begin(self, root: Directory) -> None:
-        """The first directory of a scan, which withdraws all requests at once: otherwise a scan could look complete."""
+        """Withdraws all requests at once: otherwise a scan could look complete."""
         with self._changed:
             self._board.asks_nothing()
             self._stack.append(root)
             self._changed.notify()
 
     def take(self) -> Directory | None:
-        """The next one, to be followed by `done`; None where there was none for WAIT_S, or the frontier is closed."""
+        """`done` must follow. None where there was none for WAIT_S, or the frontier is closed."""
         with self._changed:
             if not self._stack and not self.closed:
                 self._changed.wait_for(self._ready, WAIT_S)
@@ -71,7 +70,6 @@ class Frontier:
         return bool(self._stack) or self.closed
 
     def done(self) -> None:
-        """A taken directory is listed, and its subdirectories are pushed."""
         with self._changed:
             self._busy -= 1
 
@@ -87,7 +85,6 @@ class Frontier:
             self.push(some[self._board.give(asking, some) :])
 
     def close(self) -> None:
-        """Nothing more can be taken. Idempotent."""
         with self._changed:
             self.closed = True
             self._stack.clear()
@@ -146,7 +143,7 @@ class Board:
         self._giving, self._counting = threading.Lock(), threading.Lock()
 
     def close(self) -> None:
-        """Idempotent. Workers must not write after it."""
+        """Workers must not write after it."""
         if self._file >= 0:
             self.words.release()
             self._view.release()
@@ -155,20 +152,19 @@ class Board:
         self._file = -1
 
     def of_process(self, process: int) -> int:
-        """Where the words of a process begin; below, those of a worker."""
+        """Where its words begin; below, those of a worker."""
         return HEAD + process * self.shape.process_words
 
     def of_worker(self, process: int, stage: int, number: int) -> int:
         return self.of_process(process) + HEAD + WORKER * (sum(self.shape.workers[:stage]) + number)
 
     def workers(self, stage: int, process: int | None = None) -> Iterator[int]:
-        """Where the words of each worker of a stage begin, in one process or in all."""
+        """Where the words of each begin, in one process or in all."""
         for chosen in range(self.shape.processes) if process is None else (process,):
             for number in range(self.shape.workers[stage]):
                 yield self.of_worker(chosen, stage, number)
 
     def sum(self, stage: int, word: int, process: int | None = None) -> float:
-        """The sum over all workers of a stage, in one process or in all."""
         return sum(self.words[at + word] for at in self.workers(stage, process))
 
     def each(self, word: int) -> list[float]:
@@ -180,7 +176,7 @@ class Board:
             self.words[self.of_process(self.process) + COUNTS + COUNTED.index(what)] += more
 
     def count_passed(self, error: OSError) -> None:
-        """Count something that vanished, or cannot be looked into. MachineError where the reason is ours."""
+        """MachineError where the reason is ours."""
         if isinstance(error, FileNotFoundError | NotADirectoryError):
             self.count("vanished")
             return
@@ -191,7 +187,7 @@ class Board:
         return {what: int(sum(self.each(COUNTS + number))) for number, what in enumerate(COUNTED)}
 
     def asks(self) -> int | None:
-        """The number of another process that has no directory; None for none."""
+        """Number of another process that has no directory."""
         if self.shape.processes == 1:
             return None
         for process, asked in enumerate(self.each(ASKED)):
@@ -200,8 +196,8 @@ class Board:
         return None
 
     def give(self, process: int, directories: Sequence[Directory]) -> int:
-        """Give a process that asks as many as fit into its letter, or half as many, and so on; their number, 0 where it
-        was given some meanwhile."""
+        """As many as fit into the process's letter, or half as many, and so on; their number, 0 where it was given some
+        meanwhile."""
         given = [tuple(directory) for directory in directories]
         while len(letter := marshal.dumps(given)) > LETTER_BYTES:
             given = given[: len(given) // 2]
@@ -220,7 +216,7 @@ class Board:
                 fcntl.lockf(self._file, fcntl.LOCK_UN, 1, process)
 
     def received(self) -> list[Directory]:
-        """The directories that another process gave; asks for some where there are none."""
+        """Those that another process gave; asks for some where there are none."""
         own = self.of_process(self.process)
         if self.words[own + ASKED] == NO:
             self.words[own + ASKED] = YES
@@ -232,7 +228,6 @@ class Board:
         return [Directory(*given) for given in marshal.loads(letter)]
 
     def asks_nothing(self) -> None:
-        """This process has a directory of its own again."""
         self.words[self.of_process(self.process) + ASKED] = NO
 
     def all_listed(self) -> bool:
@@ -249,7 +244,7 @@ class Meter:
         self._words[at + SINCE_S] = time.monotonic()
 
     def turn(self, state: int) -> float:
-        """From now on it is in this state. Returns the time (CLOCK_MONOTONIC, s)."""
+        """Returns the time (CLOCK_MONOTONIC, s)."""
         words, at, now = self._words, self.at, time.monotonic()
         words[at + IDLE_S + int(words[at + STATE])] += now - words[at + SINCE_S]
         words[at + SINCE_S], words[at + STATE] = now, state
@@ -257,7 +252,6 @@ class Meter:
 
     @contextmanager
     def in_server(self) -> Iterator[None]:
-        """A call to the database, within the time at work."""
         words, at, begun_s = self._words, self.at, time.monotonic()
         words[at + ASKED_S] = begun_s
         try:
@@ -281,7 +275,7 @@ T = TypeVar("T")
 
 
 class Queue(Generic[T]):
-    """First in, first out, for several threads at once. most: how many may wait."""
+    """For several threads at once. most: how many may wait."""
 
     def __init__(self, most: int) -> None:
         self._items: deque[T] = deque()
@@ -291,7 +285,7 @@ class Queue(Generic[T]):
         self._filled, self._emptied = threading.Condition(lock), threading.Condition(lock)
 
     def put(self, item: T) -> bool:
-        """Wait until there is room. False where the queue is closed, and the item is dropped."""
+        """Waits until there is room. False where the queue is closed, and the item is dropped."""
         with self._emptied:
             while len(self._items) >= self._most and not self._closed:
                 self._emptied.wait()
@@ -302,7 +296,7 @@ class Queue(Generic[T]):
             return True
 
     def get(self) -> T | None:
-        """Wait for the next one; None where the queue is closed and empty."""
+        """None where the queue is closed and empty."""
         with self._filled:
             while not self._items and not self._closed:
                 self._filled.wait()
@@ -312,11 +306,10 @@ class Queue(Generic[T]):
             return self._items.popleft()
 
     def empty(self) -> bool:
-        """Whether `get` would wait."""
         return not self._items and not self._closed
 
     def close(self, *, drop: bool = False) -> None:
-        """Accept no more. drop: also drop what waits. Idempotent."""
+        """drop: also what waits. Idempotent."""
         with self._filled:
             self._closed = True
             if drop:

@@ -1,6 +1,6 @@
 """What a step of metadata-index left in the database: whether all that was acknowledged is there, and its answers
-compared with those of du(1) and find(1) on the same tree. Both run as their user, on one file system (-x, -xdev), and
-only read."""
+compared with those of du(1) and find(1) on the same tree, run as their user on one file system (-x, -xdev). Raises
+MissingTool, WorkloadError, StoreError."""
 
 import json
 import os
@@ -32,9 +32,11 @@ READ_BYTES = 1 << 20
 
 
 def compare_usage(store: Store, root: Path, under: bytes = b"") -> list[AnswerCompared]:
-    """Bytes on the disk, apparent bytes, and the number of entries. MissingTool, WorkloadError, StoreError."""
+    """Bytes on the disk, apparent bytes, and the number of entries."""
     ours, full = usage(store, under), _full(root, under)
-    own_apparent = ours.apparent_bytes if counts_directories() else ours.file_bytes
+    with tempfile.TemporaryDirectory(prefix="loadframe-") as empty:  # coreutils before 9.2 count it, too
+        counts_directories = _du(os.fsencode(empty), "-b") > 0
+    own_apparent = ours.apparent_bytes if counts_directories else ours.file_bytes
     entries = sum(1 for _ in listed(full, [], r"%P\0", 1))
     return [
         AnswerCompared("bytes on disk", ours.bytes_on_disk, _du(full, "-B1")),
@@ -44,7 +46,7 @@ def compare_usage(store: Store, root: Path, under: bytes = b"") -> list[AnswerCo
 
 
 def compare_find(store: Store, root: Path, wanted: Wanted) -> list[AnswerCompared]:
-    """The number of entries found, their bytes, and which they are. MissingTool, WorkloadError, StoreError."""
+    """The number of entries found, their bytes, and which they are."""
     ours = {entry.id: entry for entry in find(store, wanted)}
     count, own_bytes = len(ours), sum(entry.size for entry in ours.values())
     entries = bytes_ = 0
@@ -82,14 +84,7 @@ def conditions(wanted: Wanted) -> list[str | bytes]:
 
 
 def only(who: str, paths: Sequence[bytes]) -> tuple[str, ...]:
-    """Entries that one of the two lacks, in sentences."""
     return tuple(f"only {who} has {shown(path)}" for path in paths)
-
-
-def counts_directories() -> bool:
-    """Whether du -b counts the sizes of directories (coreutils before 9.2). MissingTool, WorkloadError."""
-    with tempfile.TemporaryDirectory(prefix="loadframe-") as empty:
-        return _du(os.fsencode(empty), "-b") > 0
 
 
 def _full(root: Path, path: bytes) -> bytes:
@@ -105,7 +100,7 @@ def _located(program: str) -> str:
 
 
 def _du(full: bytes, unit: str) -> int:
-    """Bytes. WorkloadError where it printed no number."""
+    """In bytes."""
     command: list[str | bytes] = [_located("du"), "-sx", unit, "--", full]
     try:
         done = subprocess.run(
@@ -124,7 +119,7 @@ def _du(full: bytes, unit: str) -> int:
 
 
 def _environment() -> dict[str, str]:
-    """The environment without variables that change units or encodings."""
+    """Without variables that change units or encodings."""
     named = ("BLOCKSIZE", "BLOCK_SIZE", "DU_BLOCK_SIZE", "POSIXLY_CORRECT")
     return {**{name: value for name, value in os.environ.items() if name not in named}, "LC_ALL": "C"}
 
@@ -134,7 +129,7 @@ def _late(program: str) -> WorkloadError:
 
 
 def listed(full: bytes, wanted: Sequence[str | bytes], printed: str, fields: int) -> Iterator[list[bytes]]:
-    """The fields that find prints for each entry. MissingTool; WorkloadError where it is late or incomplete."""
+    """The fields that find prints for each entry. WorkloadError also where it is late."""
     command: list[str | bytes] = [_located("find"), "-P", full, "-xdev", *wanted, "-printf", printed]
     running = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment()
@@ -181,7 +176,7 @@ WANTED = {"directories": Wanted(type="d"), "files of more than 1 MiB": Wanted(ty
 
 
 def compared(store: Store, tree: Path, of: str, load: float) -> AnswersCompared:
-    """Each answer with that of du or find. of, load: of that tree. Raises WorkloadError, StoreError."""
+    """of, load: of that tree."""
     try:
         answers = compare_usage(store, tree)
         for what, wanted in WANTED.items():
@@ -202,8 +197,7 @@ def differing(compared: AnswersCompared) -> list[str]:
 
 
 def lacking(store: Store, config: Config, of_tree: int | None) -> str:
-    """What is missing, in words, or "". Entries count by the first 8 bytes of their ids. of_tree: whether we made the
-    tree."""
+    """In words, or "". Entries count by the first 8 bytes of their ids. of_tree: whether we made the tree."""
 
     def numbers(ids: bytes) -> Any:
         whole_ids = ids[: len(ids) - len(ids) % 16]  # a killed pipeline may have torn the last one
@@ -219,7 +213,7 @@ def lacking(store: Store, config: Config, of_tree: int | None) -> str:
 
 
 def check_size(store: Store, config: Config, load: float) -> None:
-    """Raises StudyError after a whole scan of a user's tree whose size is not the level's."""
+    """After a whole scan of a user's tree. StudyError."""
     there = store.count()
     if whole_scans(config) and not load * (1 - OTHER_SIZE) <= there <= load * (1 + OTHER_SIZE):
         raise StudyError(
@@ -229,5 +223,5 @@ def check_size(store: Store, config: Config, load: float) -> None:
 
 
 def whole_scans(config: Config) -> int:
-    """How many scans completed; 0 for a pipeline that was killed."""
+    """0 for a pipeline that was killed."""
     return len(json.loads(step_files.text(config.path(RESULT)) or "{}").get("scans", []))

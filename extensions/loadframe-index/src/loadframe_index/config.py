@@ -1,4 +1,4 @@
-"""The configuration of the programs of the index: one JSON object in a file."""
+"""The configuration of the index's programs: one JSON object in a file."""
 
 import errno
 import json
@@ -71,12 +71,12 @@ class Config(InFolder):
         return max(1, self.queue // self.batch)
 
     def applied(self, process: int) -> Path:
-        """The ids of the entries that a process has acknowledged, one after the other."""
+        """The ids that a process has acknowledged, one after the other."""
         return self.path(f"applied-{process}.ids")
 
 
 def exit_status(work: Callable[[], None]) -> int:
-    """0 when the work is done; 1 with one line on standard error where something refused."""
+    """1 with one line on standard error where something refused."""
     try:
         work()
     except (StoreError, MachineError, OSError, ValueError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""Further work of the first process: it begins and ends scans, and prints the statistics lines of all processes."""
+"""Further work of the first process: beginning and ending scans, and the statistics lines of all processes."""
 
 import json
 import os
@@ -11,9 +11,8 @@ from loadframe_index.config import STATISTICS, Config
 from loadframe_index.store import Store
 
 ASKING = (slot.GET_INFO_DB, DB_APPLY)
-"""Stages that call the database."""
 LINE_EVERY_S = 0.2
-"""So that even a short window has several lines."""
+"""So that even a short window has several."""
 LOOK_EVERY_S, LOOK_SOONEST_S, LOOK_SHARE = 0.02, 0.001, 0.02
 """Seconds between looks, at most and at least, and their share of the last scan's time: between two scans every stage
 is idle, which must not look like a slow source."""
@@ -33,7 +32,7 @@ class Coordinator:
         self._forgotten = self._failed = 0
 
     def look(self) -> float:
-        """End a scan that is applied, begin one where none runs, print what is due. Seconds until the next look."""
+        """Seconds until the next look."""
         if self._scanning and self._ended():
             self._end_scan()
         if not self._scanning and not self._board.words[slot.STOP]:

@@ -1,5 +1,5 @@
-"""An entry of a tree, in the pipeline and in the database. Paths are bytes relative to the root of the tree; b"" is the
-root. The database finds an entry by a hash of its path, which may be of any length and bytes."""
+"""An entry of a tree, in the pipeline and in the database. Paths are bytes relative to the root; b"" is the root. The
+database finds an entry by a hash of its path, which may be of any length and bytes."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ TYPES = {
     stat.S_IFCHR: "c",
     stat.S_IFBLK: "b",
 }
-"""Types as find(1) prints them by %y."""
+"""As find(1) prints them by %y."""
 FORMAT = 0o170000
-"""The bits of a mode that are the type (inode(7), S_IFMT)."""
+"""S_IFMT of inode(7)."""
 BLOCK_BYTES = 512
-"""Bytes of a block in st_blocks (stat(3type))."""
+"""Of st_blocks (stat(3type))."""
 EARLIEST_NS, LATEST_NS = -(1 << 63), (1 << 63) - 1
 """The databases have 64 bits for a time in nanoseconds: the years 1677 to 2262. A file system may have any."""
 
 
 class Entry(NamedTuple):
-    """One name in a directory. size: bytes. blocks: of 512 bytes. atime_ns, mtime_ns, ctime_ns: since the epoch, in 64
-    bits. A plain tuple may stand for it: there are millions."""
+    """size: bytes. blocks: of 512 bytes. atime_ns, mtime_ns, ctime_ns: since the epoch, in 64 bits. A plain tuple may
+    stand for it: there are millions."""
 
     path: bytes
     parent: bytes
@@ -55,12 +55,12 @@ class Entry(NamedTuple):
 
 
 def id_of(path: bytes) -> bytes:
-    """The key of an entry: 16 bytes of BLAKE2b (RFC 7693) of its path; 10^8 paths collide with probability 10^-23."""
+    """16 bytes of BLAKE2b (RFC 7693) of its path; 10^8 paths collide with probability 10^-23."""
     return blake2b(path, digest_size=ID_BYTES).digest()
 
 
 def split(path: bytes) -> tuple[bytes, bytes]:
-    """The path of the directory that contains it, b"" for the root and for what is in it, and its name there."""
+    """b"" for the root and for what is in it."""
     parent, _, name = path.rpartition(b"/")
     return parent, name
 
@@ -74,7 +74,7 @@ def in_64_bits(time_ns: int) -> int:
 
 
 def entry_of(parent: bytes, name: bytes, status: os.stat_result) -> Entry:
-    """The entry of this name in the directory `parent`; (b"", b"") is the root."""
+    """(b"", b"") is the root."""
     device, inode, mode, size, blocks, links, uid, gid = _state(status)
     times: Iterable[int] = _times(status)
     if max(times) > LATEST_NS or min(times) < EARLIEST_NS:
@@ -88,9 +88,8 @@ KINDS = ("create", "unlink", "rename", "setattr", "close_write")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A record of a change log. path, to: relative to the root of the tree; to: where a rename leads. number: grows
-    within a log. time_s: since the epoch. file: identifies the file (Reader.inode_of), whatever its name; b"":
-    unknown."""
+    """path, to: relative to the root of the tree; to: where a rename leads. number: grows within a log. time_s: since
+    the epoch. file: identifies the file (Reader.inode_of), whatever its name; b"": unknown."""
 
     kind: str
     path: bytes

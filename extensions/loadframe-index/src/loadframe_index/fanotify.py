@@ -43,7 +43,7 @@ T = TypeVar("T")
 ATTEMPTS = 3
 """How often to open a directory that the kernel refuses."""
 MOST_DIRECTORIES = 100_000
-"""Directories whose paths are remembered."""
+"""Whose paths are remembered."""
 KINDS = {
     DELETE: "unlink",
     MOVED_FROM: "unlink",
@@ -57,7 +57,7 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A name in a directory, which is given by its handle (a `struct file_handle`)."""
+    """A name in a directory with this handle (a `struct file_handle`)."""
 
     directory: bytes
     name: bytes
@@ -65,7 +65,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """mask: what happened, perhaps several things. at: where; None where unknown. to: where a rename leads. file: the
+    """mask: what happened, perhaps several things. at, to: None where unknown; to: where a rename leads. file: the
     handle of the file, b"" where unknown."""
 
     mask: int
@@ -75,7 +75,7 @@ class Event:
 
 
 def events(data: bytes) -> Iterator[Event]:
-    """The events in what was read from a group. UnreadableEventError."""
+    """In what was read from a group. UnreadableEventError."""
     at = 0
     while at < len(data):
         if len(data) - at < _EVENT.size:
@@ -125,7 +125,7 @@ class Fanotify(OfKernel):
     name = "fanotify"
 
     def __init__(self, root: Path) -> None:
-        """MachineError where the kernel refuses, with its reason."""
+        """MachineError where the kernel refuses."""
         super().__init__(root)
         with self._opening(root, lambda number: REMEDIES.get(number, OTHERWISE)):
             os.close(kernel.open_by_handle(self._tree.root, kernel.handle_of(self._tree.root)))
@@ -172,7 +172,7 @@ class Fanotify(OfKernel):
                 self._record(kind, at, file=event.file)
 
     def _where(self, place: Place | None) -> bytes | None:
-        """The path below the root; None where it is not in the tree, or the directory is gone."""
+        """None where it is not in the tree, or the directory is gone."""
         if place is None:
             return None
         known, handle = self._paths, place.directory
@@ -182,7 +182,7 @@ class Fanotify(OfKernel):
         return joined(directory, place.name)
 
     def _resolved(self, handle: bytes) -> bytes | None:
-        """The path of a directory below the root. One that cannot be opened (ENOMEM now and then) loses its record."""
+        """A directory that cannot be opened (ENOMEM now and then) loses its record."""
         for _ in range(ATTEMPTS):
             try:
                 opened = kernel.open_by_handle(self._tree.root, handle)
@@ -218,7 +218,7 @@ class Fanotify(OfKernel):
 
 
 def _supported(call: Callable[[int], T], newer: int, older: int) -> T:
-    """What `call` gives with the newer flags where the kernel knows them, else with the older ones."""
+    """The older flags where the kernel does not know the newer ones."""
     try:
         return call(newer)
     except OSError as error:
@@ -228,7 +228,7 @@ def _supported(call: Callable[[int], T], newer: int, older: int) -> T:
 
 
 def _below(root: bytes | None, path: bytes | None) -> bytes | None:
-    """A path relative to the root; None where it is not below it, or one of both is gone."""
+    """Relative to the root; None where it is not below it, or one of both is gone."""
     if root is None or path is None:
         return None
     above = root.rstrip(b"/") + b"/"
@@ -246,8 +246,8 @@ REMEDIES = {
 
 
 def path_of(opened: int) -> bytes | None:
-    """The absolute path of an open directory; None where it has been removed. A path too long for the kernel is found
-    name by name. OSError."""
+    """An open directory's; None where it has been removed. A path too long for the kernel is found name by name.
+    OSError."""
     below: list[bytes] = []
     at = os.dup(opened)
     try:

@@ -25,8 +25,8 @@ IDS_AT_ONCE = 1_000
 
 @dataclass
 class Followed:
-    """What was done so far. questions: entries that were looked up, once for all records of a path in a batch; moved:
-    entries found below new or renamed directories. fs_s, db_s: spent in each stage."""
+    """questions: entries that were looked up, once for all records of a path in a batch; moved: entries found below new
+    or renamed directories. fs_s, db_s: spent in each stage."""
 
     records: int = 0
     questions: int = 0
@@ -67,12 +67,10 @@ class Following:
 
     @property
     def drained(self) -> bool:
-        """Whether everything that the log had at the last reading is applied."""
         return self._drained and not self._waiting
 
     @property
     def pending(self) -> int:
-        """Records that were read and are not applied."""
         return len(self._waiting) + self._reader.waiting
 
     def lag_s(self) -> float:
@@ -85,7 +83,7 @@ class Following:
             self._scan()
 
     def step(self, timeout_s: float) -> int:
-        """Apply one batch; wait for its first record for at most this time. Returns the number of its records."""
+        """Waits for a batch's first record for at most this time. Returns the number of its records."""
         if not self._waiting:
             read = self._reader.read(timeout_s)
             self._drained = read.drained
@@ -99,7 +97,7 @@ class Following:
         return len(some)
 
     def _look(self) -> int:
-        """A time before the tree is asked. It grows with each batch, even if the clock was set back."""
+        """Before the tree is asked. It grows with each batch, even if the clock was set back."""
         self._seen_ns = max(self._clock_ns(), self._seen_ns + 1)
         return self._seen_ns
 
@@ -145,7 +143,7 @@ class Following:
             return None
 
     def _write(self, entries: list[Entry], directories: Sequence[Entry], last: Batch) -> None:
-        """The entries and all below these directories. The first transaction removes, the last one has the number."""
+        """The first transaction removes, the last one has the number."""
         removed = last.removed
         moved = parts(self._below(directories), self._rows)
         while some := next(moved, None):
@@ -157,7 +155,7 @@ class Following:
         self._commit(replace(last, rows=_rows(entries, last.seen_ns), removed=removed))
 
     def _below(self, directories: Sequence[Entry]) -> Iterator[Entry]:
-        """What is below these, once: one that is within another comes with it."""
+        """Once: a directory within another comes with it."""
         tops: list[bytes] = []
         for entry in sorted(directories, key=lambda entry: entry.path.split(b"/") if entry.path else []):
             if tops and (not tops[-1] or entry.path == tops[-1] or entry.path.startswith(tops[-1] + b"/")):
@@ -171,7 +169,6 @@ class Following:
 
     @contextmanager
     def _in_database(self) -> Iterator[None]:
-        """Count the time of this as DB_APPLY's."""
         began = time.monotonic()
         try:
             yield
@@ -179,7 +176,7 @@ class Following:
             self.done.db_s += time.monotonic() - began
 
     def _linked(self, removed: Sequence[bytes]) -> set[int]:
-        """The inodes of files with several names, as the database has them, at and below these paths."""
+        """As the database has them, at and below these paths."""
         inodes: set[int] = set()
         column, level = "id", [id_of(path) for path in removed]
         while level:
@@ -190,13 +187,13 @@ class Following:
         return inodes
 
     def _elsewhere(self, wanted: "_Wanted", entries: Mapping[bytes, Entry | None]) -> set[int]:
-        """Inodes of the records' files that may have other names: one name is gone, or stood for several files."""
+        """Of the records' files: one name is gone, or stood for several files."""
         unsure = [files for path, files in wanted.files.items() if len(files) > 1 or entries.get(path) is None]
         inodes = {self._reader.inode_of(file) for files in unsure for file in files}
         return {inode for inode in inodes if inode is not None}
 
     def _other_names(self, inodes: set[int], known: Container[bytes]) -> dict[bytes, Entry | None]:
-        """What is now at the paths that the database has for these inodes, except for the known ones."""
+        """Except for the known ones."""
         by_path: dict[bytes, Entry | None] = {}
         for some in parts(sorted(map(as_signed, inodes)), IDS_AT_ONCE):
             listed = ", ".join(map(str, some))
@@ -206,7 +203,6 @@ class Following:
         return by_path
 
     def _scan(self) -> None:
-        """Write the whole tree, then remove what is gone, unless the file system failed."""
         seen_ns, failed = self._look(), self.done.passed.failed
         self._tree.forget()
         top = self._looked_up(b"")
@@ -222,9 +218,8 @@ class Following:
 
 
 class _Wanted:
-    """What the records of a batch require. paths: to look up. above: directories further up. replaced: rows there and
-    below are outdated. walked: what is below a directory is looked up, too. files: by path, the files of its
-    records."""
+    """paths: to look up. above: directories further up. replaced: rows there and below are outdated. walked: what is
+    below a directory is looked up, too. files: by path, the files of its records."""
 
     def __init__(self, changes: Iterable[Change]) -> None:
         self.paths: set[bytes] = set()

@@ -45,7 +45,7 @@ class Event:
 
 
 def events(data: bytes) -> Iterator[Event]:
-    """The events in what was read from an instance. UnreadableEventError."""
+    """In what was read from an instance. UnreadableEventError."""
     at = 0
     while at < len(data):
         if len(data) - at < _EVENT.size:
@@ -144,7 +144,7 @@ class Inotify(OfKernel):
             self._paths.pop(watch, None)
 
     def _watch_below(self, top: bytes, *, record: bool) -> None:
-        """Watch this directory and all below it. record: each entry there."""
+        """record: each entry there."""
         self._tree.forget()
         left = [top]
         while left:

@@ -66,7 +66,7 @@ class Chosen:
 
 
 def choose(root: Path, wanted: str = "auto") -> Chosen:
-    """The kernel's change log for a tree, opened. wanted: of KERNEL, or auto: the first permitted one. MachineError."""
+    """wanted: of KERNEL, or auto: the first permitted one. MachineError."""
     refused: dict[str, str] = {}
     for name, opened in KERNEL.items():
         if wanted in (name, "auto"):
@@ -82,7 +82,7 @@ def choose(root: Path, wanted: str = "auto") -> Chosen:
 
 
 def permitted(place: Path) -> list[Requirement]:
-    """The change logs as `loadframe doctor` shows them, tried on a directory without subdirectories."""
+    """For `loadframe doctor`, tried on a directory without subdirectories."""
     details = {
         "fanotify": f"{shown_limit('fanotify/max_queued_events')} records may wait",
         "inotify": f"{shown_limit('inotify/max_user_watches')} directories",
@@ -101,7 +101,7 @@ def permitted(place: Path) -> list[Requirement]:
 
 
 def opened(keeping: Keeping, store: Store) -> Chosen:
-    """The requested change log. MachineError where it is not permitted, StoreError."""
+    """MachineError where it is not permitted, StoreError."""
     if keeping.log == INJECTED:
         rows = store.ask(f"SELECT path FROM entries WHERE type = 'f' ORDER BY id LIMIT {MOST_PATHS}")
         paths, rate = [path for (path,) in rows], keeping.change_rate
@@ -114,8 +114,6 @@ def opened(keeping: Keeping, store: Store) -> Chosen:
 
 
 class Program:
-    """The follower, and what it writes."""
-
     def __init__(self, keeping: Keeping, store: Store, chosen: Chosen, stack: ExitStack) -> None:
         """MachineError, StoreError, OSError."""
         self.keeping, self._chosen = keeping, chosen
@@ -135,7 +133,6 @@ class Program:
         self._log.write(b"".join(packed))
 
     def run(self, start_s: float) -> None:
-        """Run from start_s on, for the time of the configuration."""
         time.sleep(max(0.0, start_s - time.monotonic()))
         self._began_s = self._line_s = time.monotonic()
         until_s = self._began_s + self.keeping.seconds
@@ -143,18 +140,16 @@ class Program:
             self.following.step(min(WAIT_S, until_s - now_s))
             if now_s - self._line_s >= LINE_EVERY_S:
                 self._print(now_s)
-        self._write_result(time.monotonic() - self._began_s)
-        while self.keeping.drain and (self.following.step(WAIT_S) or not self.following.drained):
-            pass
-        self._print(time.monotonic())
-
-    def _write_result(self, seconds: float) -> None:
         done, chosen, following = self.following.done, self._chosen, self.following
+        seconds = time.monotonic() - self._began_s
         log = {"log": chosen.reader.name, "refused": dict(chosen.refused), "seconds": seconds}
         state = {"applied": done.records, "pending": following.pending, "lag_s": following.lag_s()}
         counts = {"questions": done.questions, "moved": done.moved, "lost": done.lost}
         passed = {"vanished": done.passed.vanished, "passed": done.passed.counts}
         self.keeping.write_result({**log, **state, **counts, **passed})
+        while self.keeping.drain and (self.following.step(WAIT_S) or not self.following.drained):
+            pass
+        self._print(time.monotonic())
 
     def _print(self, now_s: float) -> None:
         """GET_INFO_FS is blocked while DB_APPLY writes its batch."""
@@ -176,7 +171,7 @@ class Program:
 
 
 def work(keeping: Keeping) -> None:
-    """All from "ready" on. StoreError, MachineError, OSError."""
+    """From "ready" on. StoreError, MachineError, OSError."""
     with ExitStack() as stack:
         store = stack.enter_context(closing(connect(keeping.database)))
         chosen = opened(keeping, store)
@@ -207,7 +202,7 @@ PATIENCE_S = 0.2
 
 
 class Buffered(Reader):
-    """Reads another reader ahead in a thread, and closes it."""
+    """Reads ahead in a thread, and closes the reader."""
 
     def __init__(self, reader: Reader, *, most: int = MOST_RECORDS) -> None:
         """most: records in memory; one reading more may come on top."""
@@ -252,7 +247,7 @@ class Buffered(Reader):
 
     @property
     def waiting(self) -> int:
-        """Records in memory, and those waiting in the other reader."""
+        """Including those waiting in the other reader."""
         with self._changed:
             return len(self._kept) + self._reader.waiting
 

@@ -1,4 +1,5 @@
-"""System calls of change logs: fanotify(7), inotify(7), open_by_handle_at(2). ENOSYS where the C library lacks them."""
+"""System calls of change logs: fanotify(7), inotify(7), open_by_handle_at(2). OSError; ENOSYS where the C library lacks
+one."""
 
 import ctypes
 import errno
@@ -36,17 +37,16 @@ def _path(descriptor: int) -> bytes:
 
 
 def fanotify_init(flags: int) -> int:
-    """A descriptor of a new group; the caller closes it. OSError."""
+    """The caller closes the descriptor."""
     return _call("fanotify_init", flags, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def fanotify_mark(group: int, flags: int, mask: int, directory: int) -> None:
-    """Mark the object of this descriptor. OSError."""
     _call("fanotify_mark", group, flags, mask, AT_FDCWD, _path(directory))
 
 
 def handle_of(directory: int) -> bytes:
-    """The handle of this descriptor's object, as a `struct file_handle`. OSError."""
+    """A `struct file_handle`."""
     room = 128
     buffer = ctypes.create_string_buffer(room.to_bytes(4, "little") + bytes(4 + room), 8 + room)
     follow = 0x400  # AT_SYMLINK_FOLLOW: the link in /proc
@@ -55,17 +55,17 @@ def handle_of(directory: int) -> bytes:
 
 
 def open_by_handle(mount: int, handle: bytes) -> int:
-    """An O_PATH descriptor by handle, on the file system of `mount`. OSError: ESTALE, EPERM (CAP_DAC_READ_SEARCH)."""
+    """An O_PATH descriptor, on the file system of `mount`. OSError: ESTALE, EPERM (CAP_DAC_READ_SEARCH)."""
     return _call("open_by_handle_at", mount, handle, os.O_PATH | os.O_CLOEXEC)
 
 
 def inotify_init() -> int:
-    """A descriptor of a new instance; the caller closes it. OSError: EMFILE where the user has no more instances."""
+    """The caller closes the descriptor. OSError: EMFILE where the user has no more instances."""
     return _call("inotify_init1", os.O_CLOEXEC | os.O_NONBLOCK)
 
 
 def inotify_add_watch(instance: int, directory: int, mask: int) -> int:
-    """The number of the watch, the same for an object watched already. OSError: ENOSPC without further watches."""
+    """The same number for an object watched already. OSError: ENOSPC without further watches."""
     return _call("inotify_add_watch", instance, _path(directory), mask)
 
 
@@ -75,7 +75,7 @@ def inotify_rm_watch(instance: int, watch: int) -> None:
 
 
 def readable(descriptor: int, timeout_s: float = 0.0) -> bool:
-    """Whether there is something to read, within this time (poll(2): any descriptor, however large)."""
+    """poll(2): any descriptor, however large."""
     waiting = select.poll()
     waiting.register(descriptor, select.POLLIN)
     return bool(waiting.poll(timeout_s * 1000))

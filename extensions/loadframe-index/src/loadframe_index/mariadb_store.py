@@ -10,10 +10,9 @@ from loadframe_index import totals
 from loadframe_index.store import COLUMNS, INDEXED, SET, Row, Store, StoreError
 
 IN_THE_WAY = frozenset({1205, 1213, 1020})
-"""Errors of MariaDB: a lock took too long, a deadlock, a record has changed since it was read."""
+"""A lock took too long, a deadlock, a record has changed since it was read."""
 NOT_PERMITTED = frozenset({1142, 1227, 1419})
-"""Errors where a trigger may not be made: the account lacks TRIGGER, or the server writes a binary log and the account
-lacks SUPER."""
+"""No trigger may be made: the account lacks TRIGGER, or the server writes a binary log and the account lacks SUPER."""
 STATEMENT_BYTES = 1 << 20
 """A statement ends after the row that exceeds this; max_allowed_packet is 16 MiB by default."""
 INSERT = f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES ".encode()
@@ -79,8 +78,7 @@ class MariadbStore(Store):
 
     def _upsert(self, rows: Sequence[Row]) -> None:
         for values in _values(rows):
-            with self.explained():
-                self._run(INSERT + values + REPLACE, ())
+            self._run(INSERT + values + REPLACE, ())
 
     def _run(self, statement: str | bytes, values: Sequence[Any]) -> Any:
         cursor = self._connection.cursor()

@@ -12,18 +12,18 @@ from loadframe.host.leases import filesystem
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 NAMES_AND_INODES, ALL = "2", "3"
-"""Values of drop_caches (proc_sys_vm(5))."""
+"""Of drop_caches (proc_sys_vm(5))."""
 BLKFLSBUF = 0x1261
 """<linux/fs.h>: write and forget what is in memory of a block device itself. Needs CAP_SYS_ADMIN."""
 IN_BLOCKS_OF_THE_DISK = frozenset({"ext2", "ext3", "ext4", "xfs"})
-"""File systems whose metadata lie in the block device's own cache, or (xfs) go with the inodes."""
+"""Their metadata lie in the block device's own cache, or (xfs) go with the inodes."""
 FORGOTTEN = (
     "With cold = true the kernel forgot the names and inodes of all file systems{more} before each step: other "
     "programs on this machine looked theirs up again meanwhile."
 )
 SQLITE_FILES = ("", "-wal", "-shm", "-journal")
 PIECE_BYTES, MOST_BYTES = 1 << 20, 1 << 30
-"""Bytes of a file that is read again: at a time, and at most."""
+"""Of a file that is read again: at a time, and at most."""
 
 
 def forget(tree: Path, database: str | None = None) -> str:
@@ -40,18 +40,14 @@ def forget(tree: Path, database: str | None = None) -> str:
             f"workload.options.cold = true: the kernel does not forget {tree}: {error.strerror}.",
             remedy="Run as root, outside of a container; or omit it.",
         ) from error
-    for suffix in SQLITE_FILES if database and contents else ():
-        _read_again(f"{database}{suffix}")
-    return FORGOTTEN.format(more=", and the contents of files," if contents else "")
-
-
-def _read_again(path: str) -> None:
-    """Unreadable files are skipped: journals come and go."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # the driver's user may have put a link there
-    with suppress(OSError), os.fdopen(os.open(path, flags), "rb", buffering=0) as file:
-        left = MOST_BYTES
-        while left > 0 and (piece := len(file.read(PIECE_BYTES) or b"")):
-            left -= piece
+    for suffix in SQLITE_FILES if database and contents else ():
+        # journals come and go
+        with suppress(OSError), os.fdopen(os.open(f"{database}{suffix}", flags), "rb", buffering=0) as file:
+            left = MOST_BYTES
+            while left > 0 and (piece := len(file.read(PIECE_BYTES) or b"")):
+                left -= piece
+    return FORGOTTEN.format(more=", and the contents of files," if contents else "")
 
 
 def _disk_of(tree: Path) -> Path | None:

@@ -159,14 +159,14 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             return start_together(self.kind, workers, self.allowance, duration_s, once_ready=forget)
 
     def _ended(self, endpoint: Endpoint) -> _Ran | None:
-        """The step to check, once its processes are gone from the server."""
+        """Once its processes are gone from the server."""
         if endpoint.kind in databases.KINDS:
             databases.await_drivers_gone(endpoint, "to tidy up after a step")
         ran, self._ran = self._ran, None
         return ran
 
     def after_step(self, endpoint: Endpoint) -> None:
-        """Compare what was acknowledged with what is in the database. Raises WorkloadError if an entry is lost."""
+        """WorkloadError if an entry is lost."""
         if (ran := self._ended(endpoint)) is None:
             return
         with _connected(endpoint) as store:
@@ -186,8 +186,8 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         return tuple(self._prepared.compared.values())
 
     def _other_answers(self, store: Store, ran: _Ran) -> str:
-        """If a step was the first whole scan of a tree: where the database differs from du and find, in words. In a
-        user's tree, which may change meanwhile, a difference is no error."""
+        """After the first whole scan of a tree: where the database differs from du and find, in words. In a user's
+        tree, which may change meanwhile, a difference is no error."""
         tree, known = ran.config.tree, self._prepared.compared
         if not self.runs_to_completion or tree in known or not comparing.whole_scans(ran.config):
             return ""
@@ -216,7 +216,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             )
 
     def _tree(self, options: MetadataIndexOptions, folder: Path) -> tuple[str, int | None]:
-        """The tree's path, and how many entries it has if we made it. It is removed with the folder."""
+        """entries: if we made it. It is removed with the folder."""
         if options.tree:
             return options.tree, None
         names = ("entries", "files_per_directory", "depth", "median_bytes", "sigma", "owners", "age_days", "seed")
@@ -261,7 +261,7 @@ class MetadataIndexByBatch(MetadataIndex):
 
 
 class MetadataIndexByEntries(MetadataIndex):
-    """One scan of ever larger trees: a step ends when the whole tree is in the database."""
+    """A step ends when the whole tree is in the database."""
 
     axes = frozenset({"entries"})
     axis_unit = "entries"
@@ -270,8 +270,7 @@ class MetadataIndexByEntries(MetadataIndex):
 
 
 class MetadataIndexByChangeRate(AtRate, MetadataIndex):
-    """Changes of a tree at a given rate (AtRate). The tree stays as it is: records are injected, looked up and written
-    like those of a change log."""
+    """The tree stays as it is: records are injected, looked up and written like those of a change log."""
 
     axes = frozenset({"change_rate"})
     axis_unit = "changes/s"
@@ -326,7 +325,7 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
 
 
 def database_of(endpoint: Endpoint) -> dict[str, str]:
-    """How the pipeline reaches a database: see loadframe_index.store.connect."""
+    """As loadframe_index.store.connect takes it."""
     if endpoint.kind == "sqlite":
         return {"kind": "sqlite", "path": endpoint.address, "pragmas": endpoint.options.get("pragmas", "{}")}
     engine = databases.engine_of(endpoint)
@@ -339,7 +338,7 @@ def database_of(endpoint: Endpoint) -> dict[str, str]:
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """Only Python's own SQLite, new enough for upserts (3.24); the package for a server is its kind's."""
+    """Python's own SQLite, new enough for upserts (3.24); the package for a server is its kind's."""
     import sqlite3
 
     version = sqlite3.sqlite_version if sqlite3.sqlite_version_info >= (3, 24) else None
@@ -356,7 +355,7 @@ def change_logs() -> list[Requirement]:
 
 @contextmanager
 def _connected(endpoint: Endpoint) -> Iterator[Store]:
-    """SQLite with the rights of the driver's user, who owns the folder. Raises TargetError."""
+    """SQLite with the rights of the driver's user, who owns the folder. TargetError."""
     try:
         with ExitStack() as stack:
             if endpoint.kind == "sqlite":

@@ -26,10 +26,8 @@ SCANNED, DONE = 0, 0
 
 
 class Process:
-    """One process: its workers, and the queues between them."""
-
     def __init__(self, config: Config, number: int, stack: ExitStack) -> None:
-        """Opens everything; the stack closes it. MachineError, StoreError, OSError."""
+        """The stack closes everything. MachineError, StoreError, OSError."""
         self.config, self.number, self._stack = config, number, stack
         self.board = Board(config.path(BOARD), config.shape, number)
         stack.callback(self.board.close)
@@ -49,7 +47,7 @@ class Process:
         return file
 
     def coordinator(self) -> Coordinator:
-        """Of the first process. Every look from now on is later than those in the database."""
+        """Every look from now on is later than those in the database."""
         store = self._store()
         last_ns = max(time.time_ns(), store.last_seen_ns() + 1)
         self.board.words[OFFSET_NS] = last_ns - time.monotonic_ns()
@@ -83,7 +81,7 @@ class Process:
         return lambda: serve(looked_up, meter, lambda work: apply(store, work, meter, self._acknowledge), None)
 
     def now_ns(self) -> int:
-        """The time of a look: it grows from process to process and from run to run, even if the clock was set back."""
+        """It grows from process to process and from run to run, even if the clock was set back."""
         return time.monotonic_ns() + self._offset_ns
 
     def _acknowledge(self, work: Work) -> None:
@@ -107,7 +105,7 @@ class Process:
                 raise
 
     def run(self, start_s: float, coordinator: Coordinator | None) -> None:
-        """Work from start_s on until the time is up or all is done. Raises the first failure of a worker."""
+        """Until the time is up or all is done. Raises the first failure of a worker."""
         self._offset_ns = int(self.board.words[OFFSET_NS])
         until_s = start_s + self.config.seconds if self.config.seconds else float("inf")
         time.sleep(max(0.0, start_s - time.monotonic()))
@@ -124,22 +122,17 @@ class Process:
             raise self._failures[0]
 
     def end(self, *, drop: bool) -> None:
-        """List no more. drop: also drop what waits between the stages; else it is finished."""
+        """drop: also what waits between the stages."""
         self.frontier.close()
         for queue in self._queues:
             queue.close(drop=drop)
 
 
-def stay_on_one_cpu(number: int) -> None:
-    """Stay on a different one of the permitted CPUs for each number: on two CPUs, threads wait for each other at every
-    release of the interpreter lock (GIL)."""
+def work(config: Config, number: int) -> None:
+    """From "ready" on. StoreError, MachineError, OSError."""
+    # On two CPUs, threads wait for each other at every release of the interpreter lock (GIL).
     cpus = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cpus[number % len(cpus)]})
-
-
-def work(config: Config, number: int) -> None:
-    """One process of several, from "ready" on. StoreError, MachineError, OSError."""
-    stay_on_one_cpu(number)
     with ExitStack() as stack:
         process = Process(config, number, stack)
         coordinator = process.coordinator() if number == 0 else None

@@ -25,6 +25,7 @@ class PostgresStore(Store):
     INDEXED: ClassVar[Mapping[str, str]] = {**INDEXED, "name": "(substring(name for 64))"}
     TOTALS = totals.POSTGRES
     HAS_TOTALS = "SELECT count(to_regclass('totals'))"
+    TAKE_TURNS = "LOCK TABLE totals IN SHARE ROW EXCLUSIVE MODE"
     ERRORS = (psycopg.Error,)
 
     @classmethod
@@ -55,14 +56,9 @@ class PostgresStore(Store):
     def contains(cls, column: str, value: bytes) -> str:
         return f"position({cls.literal(value)} IN {column}) > 0"
 
-    def _take_turns(self) -> None:
-        if self.keeps_totals():
-            self._do("LOCK TABLE totals IN SHARE ROW EXCLUSIVE MODE")
-
     def _upsert(self, rows: Sequence[Row]) -> None:
-        with self.explained():
-            for some in parts(rows, ROWS_AT_ONCE):
-                self._connection.execute(UPSERT, [list(column) for column in zip(*some, strict=True)])
+        for some in parts(rows, ROWS_AT_ONCE):
+            self._connection.execute(UPSERT, [list(column) for column in zip(*some, strict=True)])
 
     def _run(self, statement: str, values: Sequence[Any]) -> Any:
         return self._connection.execute(statement.encode(), values or None, binary=True)

@@ -15,8 +15,8 @@ from loadframe_index.entries import Change
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What a reader has got since the last time. lost: why records are missing, in words; then the whole tree has to be
-    scanned again. drained: nothing more was waiting."""
+    """lost: why records are missing, in words; then the whole tree has to be scanned again. drained: nothing more was
+    waiting."""
 
     changes: Sequence[Change] = ()
     lost: str = ""
@@ -24,8 +24,6 @@ class Records:
 
 
 class Reader(abc.ABC):
-    """An open change log."""
-
     name: str
     """Its name in a study: fanotify, inotify, injected, recorded."""
     resumes: bool = False
@@ -33,7 +31,7 @@ class Reader(abc.ABC):
 
     @property
     def waiting(self) -> int:
-        """Records that the next readings will give, as far as known."""
+        """As far as known."""
         return 0
 
     @abc.abstractmethod
@@ -41,7 +39,7 @@ class Reader(abc.ABC):
         """The records that are there, after this time at the latest; none is no error. MachineError."""
 
     def inode_of(self, file: bytes) -> int | None:
-        """The inode of a record's file (Change.file); None where it has no name, or is unknown. Thread-safe."""
+        """Of a record's file (Change.file); None where it has no name, or is unknown. Thread-safe."""
         return int(file)
 
     def close(self) -> None:  # noqa: B027 - most have nothing open
@@ -97,7 +95,7 @@ LIMITS = Path("/proc/sys/fs")
 
 
 def shown_limit(name: str) -> str:
-    """A limit of the kernel's on change logs (below LIMITS), for messages."""
+    """Of the kernel's on change logs (below LIMITS), for messages."""
     try:
         return f"{int((LIMITS / name).read_text(encoding='ascii', errors='replace')):,}"
     except (OSError, ValueError):

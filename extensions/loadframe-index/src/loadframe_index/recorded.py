@@ -31,7 +31,7 @@ class UnreadableRecordError(ValueError):
 
 
 def record_of(line: bytes) -> Change:
-    """The record in a line. UnreadableRecordError says what is wrong."""
+    """UnreadableRecordError says what is wrong."""
     if len(line) > LONGEST_LINE:
         raise UnreadableRecordError(f"a line of more than {LONGEST_LINE:,} bytes")
     try:
@@ -174,7 +174,6 @@ class Injected(Reader):
 
     @property
     def waiting(self) -> int:
-        """Records that are due and were not read."""
         if self._start is None:
             return 0
         so_far = int((self._clock() - self._start) * self._rate)

@@ -1,5 +1,5 @@
-"""The work of each stage of the pipeline, as one worker does it: SCAN lists directories, GET_INFO_DB reads what the
-database has of a batch, GET_INFO_FS looks each entry up, DB_APPLY writes what is new or changed."""
+"""The work of each stage, as one worker does it: SCAN lists directories, GET_INFO_DB reads what the database has of a
+batch, GET_INFO_FS looks each entry up, DB_APPLY writes what is new or changed."""
 
 import os
 import time
@@ -49,7 +49,7 @@ class Piece(NamedTuple):
 
 @dataclass(slots=True)
 class Work:
-    """A batch. ids: of all its names. known: by id. entries: to write, of found_ids. touched: unchanged ids."""
+    """ids: of all its names. known: by id. entries: to write, of found_ids. touched: unchanged ids."""
 
     pieces: list[Piece]
     ids: list[bytes] = field(default_factory=list)
@@ -74,8 +74,8 @@ class Lister:
     _held: int = 0
 
     def work(self) -> None:
-        """List directories until the frontier is closed. A partial batch is handed on when there is nothing to list.
-        MachineError where the root cannot be listed."""
+        """Until the frontier is closed. A partial batch is handed on when there is nothing to list. MachineError where
+        the root cannot be listed."""
         while not self.frontier.closed:
             directory = self.frontier.take()
             if directory is None:
@@ -148,7 +148,7 @@ class Lister:
 
 
 def hand_on(out: Queue[Work], work: Work, meter: Meter) -> None:
-    """Give a batch to the next stage; waiting counts as blocked."""
+    """Waiting counts as blocked."""
     before = meter.state
     meter.turn(BLOCKED)
     taken = out.put(work)
@@ -158,7 +158,7 @@ def hand_on(out: Queue[Work], work: Work, meter: Meter) -> None:
 
 
 def serve(source: Queue[Work], meter: Meter, act: Callable[[Work], int], out: Queue[Work] | None) -> None:
-    """Take batches until the source is closed. act: does the work of the stage and returns the number of entries."""
+    """act: does the work of the stage and returns the number of entries."""
     while True:
         work = source.get()
         if work is None:
@@ -174,8 +174,8 @@ def serve(source: Queue[Work], meter: Meter, act: Callable[[Work], int], out: Qu
 
 
 def ask_database(store: Store, work: Work, meter: Meter) -> int:
-    """GET_INFO_DB. It counts as blocked while DB_APPLY has the database locked, as at each commit of SQLite. AgainError
-    after LOCKED_FOR_S."""
+    """GET_INFO_DB. Blocked while DB_APPLY has the database locked, as at each commit of SQLite. AgainError after
+    LOCKED_FOR_S."""
     ids = work.ids
     for directory, names, _ in work.pieces:
         prefix = directory + b"/" if directory else b""
@@ -206,7 +206,7 @@ class Asker:
     held_s: float = HELD_S
 
     def act(self, work: Work) -> int:
-        """The batch, in parts where the file system is slow."""
+        """In parts where the file system is slow."""
         for part in self._parts(work):
             self.give(part)
         return len(work.ids)
@@ -253,8 +253,8 @@ class Asker:
         return part
 
     def _take(self, work: Work, key: bytes, entry: Entry) -> None:
-        """An entry is unchanged where the database has its inode and times, and its last look was late enough to
-        exclude a later change with the same time. The atime of a directory is ignored: the scan itself reads it."""
+        """Unchanged where the database has its inode and times, and its last look was late enough to exclude a later
+        change with the same time. The atime of a directory is ignored: the scan itself reads it."""
         known = None if self.rewrite else work.known.get(key)
         first = MODIFIED if entry[5] == "d" else ACCESSED
         same = known is not None and known[first:SEEN] == entry[first - SEEN :] and known[0] == as_signed(entry[4])

@@ -1,7 +1,7 @@
 """The database of the entries: its tables, and how they are written. Batches that are applied twice, or in either
 order, give the same rows: a row is replaced only by one of a later look (`seen_ns`), and removed only where it was not
-seen since. So a killed pipeline begins again. What differs in a database is a class; MariaDB's and PostgreSQL's have
-modules that import their clients."""
+seen since. So a killed pipeline begins again. What differs in a database is a class; MariaDB's and PostgreSQL's modules
+import their clients."""
 
 import abc
 import json
@@ -20,7 +20,7 @@ from loadframe_index import totals
 from loadframe_index.entries import NO_PARENT, Entry, id_of
 
 COLUMNS = ("id", "parent", "path", *Entry._fields[2:], "seen_ns")
-"""Columns of the table `entries`. parent: the id of the directory. seen_ns: when the entry was looked at."""
+"""parent: the id of the directory. seen_ns: when the entry was looked at."""
 SET = COLUMNS[1:]
 INDEXES: Mapping[str, tuple[str, ...]] = {
     "none": (),
@@ -33,7 +33,6 @@ a removed directory is looked for in the whole table."""
 WITH_TOTALS = frozenset({"du", "all"})
 """Values of the option with which the database also keeps totals of each directory (totals.py)."""
 LINKED = "links > 1 AND type <> 'd'"
-"""The condition for files with several names."""
 INDEXED: Mapping[str, str] = {"linked": f"(inode) WHERE {LINKED}", "uid": "(uid, type, links, blocks)"}
 """Indexes that are not just their column. uid: for the sums of the largest owners."""
 KINDS = {
@@ -43,18 +42,17 @@ KINDS = {
 }
 """The class of each kind of database. Its module, which imports a client, is loaded once it is needed."""
 OTHER_TYPES = {"id": "id", "parent": "id", "path": "path", "name": "name", "type": "type", "mode": "mode"}
-"""The keys of Store.TYPES for the columns that are not whole numbers of 64 bits."""
+"""Keys of Store.TYPES; other columns are whole numbers of 64 bits."""
 TABLES = {
     "entries": ", ".join(f"{name} {{{OTHER_TYPES.get(name, 'whole')}}} NOT NULL" for name in COLUMNS),
     "progress": "log {log} NOT NULL, number {whole} NOT NULL",
     "totals": "directory {id} NOT NULL, above {id}, " + ", ".join(f"{name} {{whole}} NOT NULL" for name in totals.SUMS),
 }
-"""The columns of each table; the first one is its key."""
+"""The first one is the key."""
 REPLACED = (
     f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in SET)}"
     " WHERE excluded.seen_ns >= entries.seen_ns"
 )
-"""Ends an INSERT into `entries`."""
 UPSERT = f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) {REPLACED}"
 LOCKED_FOR_S = 30.0
 ATTEMPTS = 8
@@ -64,9 +62,9 @@ PAUSE_S = 0.01
 transactions do not collide again."""
 IDS_PER_QUESTION = 10_000
 Row = tuple[bytes, bytes, bytes, bytes, int, int, str, int, int, int, int, int, int, int, int, int, int]
-"""A row of `entries`, in the order of COLUMNS."""
+"""In the order of COLUMNS."""
 Known = tuple[int, int, int, int, int]
-"""What is known of an entry: inode, atime_ns, mtime_ns, ctime_ns, seen_ns."""
+"""inode, atime_ns, mtime_ns, ctime_ns, seen_ns."""
 _SIGN = 1 << 63
 T = TypeVar("T")
 
@@ -76,14 +74,14 @@ class StoreError(Exception):
 
 
 class AgainError(StoreError):
-    """Another transaction was in the way (a deadlock, a lock that took too long): the same one may succeed now."""
+    """A deadlock, or a lock that took too long: the same transaction may succeed now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one transaction does. rows: inserted or replaced. touched: ids of unchanged entries, seen again at seen_ns.
-    removed: paths that were not found then; what is beneath them goes, too. log, number: the change log, or "", and its
-    last acknowledged change."""
+    """rows: inserted or replaced. touched: ids of unchanged entries, seen again at seen_ns. removed: paths that were
+    not found then; what is beneath them goes, too. log, number: the change log, or "", and its last acknowledged
+    change."""
 
     rows: Sequence[Row] = ()
     touched: Sequence[bytes] = ()
@@ -94,7 +92,7 @@ class Batch:
 
 
 def rows_of(entries: Sequence[Entry], ids: Sequence[bytes], seen_ns: int) -> list[Row]:
-    """ids: of the entries, in the same order. The last one wins where an id comes twice."""
+    """ids: in the order of the entries. The last one wins where an id comes twice."""
     rows: dict[bytes, Row] = {}
     at, parent = b"", id_of(b"")
     for key, (path, above, name, device, inode, *others) in zip(ids, entries, strict=True):
@@ -105,7 +103,7 @@ def rows_of(entries: Sequence[Entry], ids: Sequence[bytes], seen_ns: int) -> lis
 
 
 def as_signed(inode: int) -> int:
-    """The number of an inode as the databases have it, in 64 bits with a sign."""
+    """As the databases have it, in 64 bits."""
     return inode if inode < _SIGN else inode - 2 * _SIGN
 
 
@@ -113,20 +111,22 @@ class Store(abc.ABC):
     """A connection to the database; all methods raise StoreError where it refuses. Not for two threads at once."""
 
     TYPES: ClassVar[Mapping[str, str]]
-    """The values for the braces of TABLES."""
+    """For the braces of TABLES."""
     INDEXED: ClassVar[Mapping[str, str]] = INDEXED
     TOTALS: ClassVar[Sequence[str]]
-    """The triggers that keep totals."""
     HAS_TOTALS: ClassVar[str]
-    """A question whose answer is 0 where there are none."""
+    """Its answer is 0 where there are none."""
     GREATEST: ClassVar[str] = "greatest"
     LATER: ClassVar[str] = "ON CONFLICT (log) DO UPDATE SET number = {}(progress.number, excluded.number)"
     """Ends an INSERT into `progress`, with GREATEST: a number never goes back."""
     BEGIN: ClassVar[str] = "BEGIN"
+    WAIT_NO_MORE: ClassVar[str] = ""
+    """Most databases answer from a snapshot, which no lock holds back."""
+    TAKE_TURNS: ClassVar[str] = ""
+    """In a repeated transaction: waits until no other one writes totals."""
     MARK: ClassVar[str] = "%s"
     """Stands for a value: a statement with a constant text is parsed once."""
     ERRORS: ClassVar[tuple[type[Exception], ...]]
-    """What the database's client raises."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -134,12 +134,11 @@ class Store(abc.ABC):
     @classmethod
     @abc.abstractmethod
     def connect(cls, database: Mapping[str, str]) -> Self:
-        """See the function of this name."""
+        """See `connect` below."""
 
     @classmethod
     @contextmanager
     def explained(cls) -> Iterator[None]:
-        """Turns the client's errors into a StoreError."""
         try:
             yield
         except cls.ERRORS as error:
@@ -151,7 +150,7 @@ class Store(abc.ABC):
         """Whether another transaction was."""
 
     def create(self, indexes: str = "parent") -> None:
-        """Make the tables, in place of existing ones. indexes: of INDEXES."""
+        """In place of existing tables. indexes: of INDEXES."""
         self.drop()
         self._make("entries")
         self._make("progress")
@@ -175,41 +174,38 @@ class Store(abc.ABC):
             self._do(f"DROP TABLE IF EXISTS {table}")
 
     def known(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
-        """What is known of those of these entries that exist, by id: one query for IDS_PER_QUESTION."""
+        """One query for IDS_PER_QUESTION."""
         columns = "id, inode, atime_ns, mtime_ns, ctime_ns, seen_ns"
         return {key: (inode, *times) for key, inode, *times in self.having(columns, "id", ids)}
 
     def having(self, columns: str, column: str, ids: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
-        """These columns of the entries that have one of the ids in that column."""
         for some in parts(ids, IDS_PER_QUESTION):
             among, values = self._among(column, some)
             yield from self.ask(f"SELECT {columns} FROM entries WHERE {among}", values)
 
     def ids(self) -> Iterator[bytes]:
-        """The ids of all entries, in any order."""
         return (key for (key,) in self.stream("SELECT id FROM entries"))
 
     def rows(self) -> Iterator[Row]:
-        """All rows, in any order."""
         return self.stream(f"SELECT {', '.join(COLUMNS)} FROM entries")
 
     def count(self) -> int:
         return self._number("SELECT count(*) FROM entries")
 
     def last_seen_ns(self) -> int:
-        """When the last entry was looked at; 0 where there is none."""
+        """0 where there is none."""
         return self._number("SELECT coalesce(max(seen_ns), 0) FROM entries")
 
     def forget_before(self, seen_ns: int) -> int:
-        """After a scan of the whole tree, remove the entries that were not seen since; returns their number."""
+        """Removes the entries that were not seen since; returns their number."""
         return self._do(f"DELETE FROM entries WHERE seen_ns < {seen_ns:d}")
 
     def acknowledged(self, log: str) -> int:
-        """The last change of a change log that is in the database; 0 where unknown."""
+        """The last change of that log in the database; 0 where unknown."""
         return self._number(f"SELECT coalesce(max(number), 0) FROM progress WHERE log = {self.MARK}", (log,))
 
     def ask(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows that answer a SELECT. values: for its marks; others are literals (`literal`) in its text."""
+        """The rows of a SELECT. values: for its marks; others are literals (`literal`) in its text."""
         with self.explained():
             return list(self._run(question, values).fetchall())
 
@@ -219,37 +215,35 @@ class Store(abc.ABC):
 
     @staticmethod
     def literal(value: bytes) -> str:
-        """Bytes as SQL has them."""
         return f"x'{value.hex()}'"
 
     @classmethod
     def contains(cls, column: str, value: bytes) -> str:
-        """The condition that a column of bytes contains these."""
         return f"instr({column}, {cls.literal(value)}) > 0"
 
     def keeps_totals(self) -> bool:
-        """Whether there are totals of each directory."""
         return bool(self._number(self.HAS_TOTALS))
 
     def index_inodes(self) -> None:
-        """Make an index of the inodes, by which the names of one file are found. Idempotent."""
+        """Idempotent."""
         self._do("CREATE INDEX IF NOT EXISTS entries_inode ON entries (inode)")
 
-    def refuse_to_wait(self) -> None:  # noqa: B027 - most databases answer from a snapshot, which no lock holds back
+    def refuse_to_wait(self) -> None:
         """From now on a question that waits for a lock on the whole database is an AgainError at once."""
+        if self.WAIT_NO_MORE:
+            self.ask(self.WAIT_NO_MORE)
 
     def close(self) -> None:
-        """Idempotent."""
         with suppress(*self.ERRORS):
             self._connection.close()
 
     def apply(self, batch: Batch) -> None:
-        """All of a batch in one transaction, repeated where another one was in the way. Idempotent."""
+        """In one transaction, repeated where another one was in the way. Idempotent."""
         for attempt in range(ATTEMPTS):
             try:
                 self._do(self.BEGIN)
-                if attempt:
-                    self._take_turns()
+                if attempt and self.TAKE_TURNS and self.keeps_totals():
+                    self._do(self.TAKE_TURNS)
                 self._write(batch)
                 self._do("COMMIT")
                 return
@@ -266,7 +260,8 @@ class Store(abc.ABC):
         if batch.removed:
             self._remove_trees(batch)
         if batch.rows:
-            self._upsert(batch.rows)
+            with self.explained():
+                self._upsert(batch.rows)
         for ids in parts(sorted(batch.touched), IDS_PER_QUESTION):
             among, values = self._among("id", ids)
             seen = f"UPDATE entries SET seen_ns = {self.GREATEST}(seen_ns, {self.MARK}) WHERE {among}"
@@ -297,13 +292,10 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def _among(self, column: str, ids: Sequence[bytes]) -> tuple[str, Sequence[Any]]:
-        """The condition that the column has one of these, with the values for its marks."""
+        """The condition, with the values for its marks."""
 
     def _number(self, asked: str, values: Sequence[Any] = ()) -> int:
         return int(self.ask(asked, values)[0][0])
-
-    def _take_turns(self) -> None:  # noqa: B027 - most databases need nothing
-        """In a repeated transaction: wait until no other one writes totals."""
 
     def _rollback(self) -> None:
         with suppress(*self.ERRORS):
@@ -311,12 +303,10 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def _upsert(self, rows: Sequence[Row]) -> None:
-        """An existing row is replaced unless it was seen later."""
+        """A row is replaced unless it was seen later."""
 
 
 class SqliteStore(Store):
-    """One file."""
-
     TYPES: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("id", "path", "name"), "BLOB"),
         **dict.fromkeys(("whole", "mode"), "INTEGER"),
@@ -327,6 +317,7 @@ class SqliteStore(Store):
     HAS_TOTALS = "SELECT count(*) FROM sqlite_master WHERE name = 'totals'"
     GREATEST = "max"
     BEGIN = "BEGIN IMMEDIATE"
+    WAIT_NO_MORE = "PRAGMA busy_timeout = 0"
     MARK = "?"
     ERRORS = (sqlite3.Error, OSError)
 
@@ -354,12 +345,8 @@ class SqliteStore(Store):
         with self.explained():
             yield from self._connection.execute(question)
 
-    def refuse_to_wait(self) -> None:
-        self.ask("PRAGMA busy_timeout = 0")
-
     def _upsert(self, rows: Sequence[Row]) -> None:
-        with self.explained():
-            self._connection.executemany(UPSERT, rows)
+        self._connection.executemany(UPSERT, rows)
 
     def _run(self, statement: str, values: Sequence[Any]) -> Any:
         return self._connection.execute(statement, values)
@@ -397,7 +384,6 @@ def _prove(store: Store, proof: str, schema: str) -> None:
 
 
 def parts(values: Iterable[T], most: int) -> Iterator[list[T]]:
-    """The values in pieces, each of at most `most`."""
     left = iter(values)
     while piece := list(islice(left, most)):
         yield piece

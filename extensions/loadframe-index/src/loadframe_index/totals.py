@@ -1,6 +1,6 @@
 """Totals of each directory, for du of a tree: triggers change them in the transaction that changes an entry, so they
-equal the entries whatever happens. A file with several names only counts in `linked`: in which directory it is counted
-depends on the question. Sizes are kept in two parts, whose sums fit into 64 bits."""
+equal the entries whatever happens. A file with several names only counts in `linked`: where it is counted depends on
+the question. Sizes are kept in two parts, whose sums fit into 64 bits."""
 
 LOW_BITS = 32
 LOW = (1 << LOW_BITS) - 1
@@ -38,7 +38,7 @@ _NEW_DIRECTORY = "INSERT INTO totals VALUES (NEW.id, NEW.parent, 0, 0, 0, 0, 0, 
 
 
 def _replaced(add: str, there: str) -> str:
-    """What an entry that is written again changes, in the two databases whose triggers know IF."""
+    """In the two databases whose triggers know IF."""
     return f"{_SUBTRACT} {add} IF {_WAS} THEN {_GONE} END IF; IF {_BECAME} THEN {there} END IF;"
 
 
@@ -103,7 +103,7 @@ _ACTIONS = {
 }
 """New and deleted entries are counted by statement, changed ones by row: these are few."""
 FUNCTIONS = tuple(f"totals_{name}" for name in _ACTIONS)
-"""Functions of PostgreSQL: dropping the table does not drop them."""
+"""Dropping the table does not drop them."""
 POSTGRES = tuple(
     statement
     for name, (event, action) in _ACTIONS.items()

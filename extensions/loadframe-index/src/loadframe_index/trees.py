@@ -1,6 +1,5 @@
 """Trees to scan, made from a seed. Sizes are log-normal, as those of real file systems (Agrawal et al., A Five-Year
-Study of File-System Metadata, 2007). Files are sparse: a million fit on a small disk. An existing tree of the same
-shape is used again."""
+Study of File-System Metadata, 2007). Files are sparse: a million fit on a small disk."""
 
 import fcntl
 import json
@@ -22,7 +21,7 @@ from loadframe_index.beneath import Beneath, joined
 from loadframe_index.entries import split
 
 FORM = 1
-"""Version of how trees are made: another tree is made where this changes."""
+"""Another tree is made where this changes."""
 LARGEST_BYTES = 1 << 40
 FIRST_OWNER = 20_000
 MOST_NOTE_BYTES = 4_096
@@ -51,7 +50,7 @@ class Shape:
 
 
 def make(tree: Path, shape: Shape) -> bool:
-    """Make a tree of this shape, or use the one that was made here; whether it was made. MachineError."""
+    """Or use the tree of this shape that was made here; whether it was made. MachineError."""
     place, wanted = Folder(tree.parent, Whose.ANOTHERS, MachineError), {"form": FORM, **asdict(shape)}
     try:
         made = _made(place, tree)
@@ -77,12 +76,12 @@ def make(tree: Path, shape: Shape) -> bool:
 
 
 def marked(tree: Path) -> Path:
-    """The file next to a tree that records which directory was made here, and its shape."""
+    """Which directory was made here, and its shape."""
     return tree.with_name(f"{tree.name}.shape.json")
 
 
 def _made(place: Folder, tree: Path) -> dict[str, Any] | None:
-    """The shape of a tree that was made here, empty where unfinished; None for any other directory of its name."""
+    """Empty where unfinished; None for any other directory of its name."""
     try:
         note = json.loads(place.read(marked(tree).name, MOST_NOTE_BYTES))
         with place.changing(tree.name) as directory:
@@ -116,13 +115,13 @@ def spread(folder: Path) -> None:
 
 
 def apart(folder: Path) -> Path:
-    """Where in a folder a tree may be made. Its name is random: ext4 places a folder by the hash of its name, and would
-    give it the inodes of one of that name that was just removed."""
+    """Its name is random: ext4 places a folder by the hash of its name, and would give it the inodes of one of that
+    name that was just removed."""
     return folder / f"tree-{secrets.token_hex(4)}"
 
 
 def directories_of(shape: Shape) -> Iterator[bytes]:
-    """The paths of the directories below the root, each after its parent: chains of `depth`."""
+    """Each after its parent: chains of `depth`."""
     at = [b""]
     for made in range(-(-max(shape.entries - 1, 0) // (shape.files_per_directory + 1))):
         level = made % max(1, min(shape.depth, MOST_DEPTH))

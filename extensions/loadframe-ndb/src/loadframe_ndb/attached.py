@@ -1,5 +1,5 @@
-"""A running MySQL Cluster: read and loaded by way of its SQL nodes, and never changed, stopped or restarted. Its data
-nodes are read over SQL (ndbinfo), so that no API node of ours joins the cluster."""
+"""A running MySQL Cluster: read and loaded by way of its SQL nodes, and never changed, stopped or restarted. Data nodes
+are read over SQL (ndbinfo), so that no API node of ours joins the cluster."""
 
 import socket as sockets
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from loadframe_ndb.sql_node import COUNTERS, READY, added_up, in_front, read_cou
 DATA_PROGRAMS = ("ndbmtd", "ndbd")
 NAME, FROM_HOST, FROM_PORT = "Ndb_system_name", "Ndb_config_from_host", "Ndb_config_from_port"
 SAME = "SELECT @@server_uuid"
-"""Identifies a server: its node number differs between the connections of its pool."""
+"""Its node number differs between the connections of its pool."""
 NO_CHANGE = "A MySQL Cluster that Loadframe did not start is read and loaded, and not changed"
 MAY_READ = "Its account needs SELECT on ndbinfo.* for the counters of the data nodes."
 CONFIGURED = (
@@ -45,7 +45,7 @@ class AttachedSqlNode(AttachedMysql):
         return read_counters(self._control)
 
     def endpoint(self) -> Endpoint:
-        """The endpoint with the engine, so that tables are in the cluster and all SQL nodes have them."""
+        """With the engine, so that tables are in the cluster and all SQL nodes have them."""
         return with_engine(super().endpoint())
 
     def values_of(self, *names: str) -> dict[str, str]:
@@ -62,8 +62,7 @@ class AttachedCluster:
     counter_specs: tuple[CounterSpec, ...] = (*COUNTERS, *SPECS)
 
     def __init__(self, asked: ServerAddress) -> None:
-        """Connect to the addresses of its SQL nodes, separated by commas, each as a MySQL's. Raises as
-        AttachedMysql."""
+        """asked: the addresses of its SQL nodes, separated by commas, each as a MySQL's. Raises as AttachedMysql."""
         places = addresses_in(asked.address)
         numbers = asked.number.split(",") if asked.number else [""] * len(places)
         self._nodes: list[AttachedSqlNode] = []
@@ -109,8 +108,6 @@ class AttachedCluster:
         port = status.get(FROM_PORT, "")
         return joined(words(status.get(FROM_HOST, "")), int(port) if port.isdecimal() else 0)
 
-    # --- what it is and does now ---
-
     def counters(self) -> dict[str, float]:
         """Sums over its SQL nodes, and those of ndbinfo where the account may read it."""
         counters = added_up([node.counters() for node in self._nodes])
@@ -124,7 +121,7 @@ class AttachedCluster:
         return counters if reading is None else {**counters, **reading[1]}
 
     def _of_ndbinfo(self, statement: str) -> list[tuple[Any, ...]] | None:
-        """The rows; None where the account may not read them."""
+        """None where the account may not read it."""
         try:
             return self._nodes[0].asked(statement)
         except TargetError as error:
@@ -136,7 +133,7 @@ class AttachedCluster:
         return {**self._of_data_nodes(), **sql}
 
     def _of_data_nodes(self) -> dict[str, SettingValue]:
-        """The data nodes' values as ndbinfo has them. Of several nodes the first one counts."""
+        """Of several nodes the first one counts."""
         rows = [row for row in self._of_ndbinfo(CONFIGURED) or () if len(row) == 2]
         named = ((own_name("ndbd", str(name)), str(value)) for name, value in rows)
         return {name: canonical(name, value) for name, value in named if name is not None}
@@ -155,7 +152,7 @@ class AttachedCluster:
             node.settle()
 
     def configured(self) -> dict[str, SettingValue]:
-        """The first SQL node's configured values: the data nodes' are known to the management server alone."""
+        """The data nodes' are known to the management server alone."""
         return {f"{SQL}{name}": value for name, value in self._nodes[0].configured().items()}
 
     def pid(self) -> int | None:
@@ -165,8 +162,7 @@ class AttachedCluster:
         return self._nodes[0].listener()
 
     def pids(self) -> tuple[int, ...]:
-        """The processes of its SQL nodes, and of data nodes in ndbinfo that run here: another program may have such a
-        pid."""
+        """Of SQL nodes, and of data nodes in ndbinfo that run here: another program may have such a pid."""
         pids = [pid for node in self._nodes for pid in node.pids()]
         for number, where in self._of_ndbinfo(PROCESSES) or ():
             host, pid = _host(str(where)), whole(str(number))
@@ -206,7 +202,7 @@ class AttachedCluster:
 
 
 def addresses_in(address: str) -> list[str]:
-    """The addresses of the SQL nodes; "" for one that the option file names."""
+    """ "" for one that the option file names."""
     return [part.strip() for part in address.split(",")]
 
 

@@ -1,4 +1,4 @@
-"""A config.ini of MySQL Cluster read, changed and checked; whether a cluster starts is tested only on this machine."""
+"""A config.ini read, changed and checked; whether a cluster starts is tested only on this machine."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ SERVER_GROUPS = ("mysql_cluster", "mysqld", "server")
 
 
 def read_ndb_config(path: Path, changes: Sequence[tuple[str, str, str]] = ()) -> Config:
-    """A config.ini with changes: heading, name and value of each. TargetError where it cannot be read or changed."""
+    """changes: heading, name and value of each. TargetError where it cannot be read or changed."""
     text = _text(path)
     if (longest := max(map(len, text.split("\n")))) > LONGEST_LINE:
         raise TargetError(f"{path} has a line of {longest:,} characters", remedy="Give a config.ini.")
@@ -63,9 +63,9 @@ def check_ndb(
     memory_bytes: int | None = None,
     bound: Mapping[str, frozenset[int]] | None = None,
 ) -> NdbReport:
-    """What this configuration makes of a cluster, and what is wrong with it. name: for messages. servers: option files
-    of MySQL servers. cpus, memory_bytes: of each data node's host; default: this machine's for nodes on localhost.
-    bound: CPUs that other processes are bound to, by process name. TargetError where an option file cannot be read."""
+    """name: for messages. servers: option files of MySQL servers. cpus, memory_bytes: of each data node's host;
+    default: this machine's for nodes on localhost. bound: CPUs that other processes are bound to, by process name.
+    TargetError where an option file cannot be read."""
     known = None if cpus is None else frozenset(range(cpus))
     hosts = Hosts(known, memory_bytes, bound or {}, None)
     if cpus is None and memory_bytes is None:
@@ -120,8 +120,8 @@ MOST_STARTED = 4
 
 
 def start_ndb(config: Config) -> NdbStart:
-    """Start a private cluster with the nodes and settings of this file on this machine, and end it; one that does not
-    start is a result, too. TargetError for errors in the file or too little room; MissingTool without the programs."""
+    """A private cluster with the nodes and settings of this file on this machine, ended at once; one that does not
+    start is a result, too. TargetError for errors in the file or too little room; MissingTool."""
     for name in PACKAGE.programs:
         PACKAGE.required(name)
     cluster = cluster_of(config)
@@ -170,7 +170,6 @@ def _check_room(config: Config, cluster: Cluster) -> None:
 
 
 def _node(node: DataNode) -> NdbStartedNode:
-    """TargetError where it has ended."""
     if (error := node.died()) is not None:
         raise error
     pid = node.pid

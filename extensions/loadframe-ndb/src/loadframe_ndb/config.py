@@ -1,6 +1,6 @@
-"""config.ini, from which ndb_mgmd gives every node of a cluster its settings; and the cluster that it describes. It is
-read as ndb_mgmd reads it; reading never fails: what ndb_mgmd would refuse is in `problems`, and all text is kept.
-Source: MySQL 8.4 Reference Manual, 25.4.3; InitConfigFileParser.cpp of MySQL Cluster."""
+"""config.ini, from which ndb_mgmd gives every node of a cluster its settings; and that cluster. It is read as ndb_mgmd
+reads it, without failing: what ndb_mgmd would refuse is in `problems`, and all text is kept. Source: MySQL 8.4
+Reference Manual, 25.4.3; InitConfigFileParser.cpp of MySQL Cluster."""
 
 import difflib
 import re
@@ -18,19 +18,19 @@ KINDS = {
     "ndbd": "ndbd", "db": "ndbd", "ndb_mgmd": "ndb_mgmd", "mgm": "ndb_mgmd", "mysqld": "mysqld", "api": "mysqld",
     "computer": "computer", "system": "system", "tcp": "tcp", "shm": "shm",
 }  # fmt: skip
-"""The kind of a section, by the word of its heading, in any case."""
+"""By the word of its heading, in any case."""
 
 HEADING = re.compile(r"\[\s*(?P<kind>\w+)\s*\]|\[(?P<defaults>\w+)\s+default\]", re.I)
 VALUE = re.compile(r"([^=:]*[=:][\r\t ]*)[^#]*?([\r\t ]*(?:#.*)?)")
-"""A setting's line: what stands before its value, and behind it."""
+"""What stands before the value, and behind it."""
 SETTING = re.compile(r"([^=:]+)[=:]([^#]*)(?:#.*)?")
-"""A setting's line: its name and its value."""
+"""Name and value."""
 BLANKS = "\r\t "
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What ndb_mgmd would refuse. line: counted from 1."""
+    """line: counted from 1."""
 
     line: int
     fact: str
@@ -39,7 +39,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A setting as it is written, without blanks and comment."""
+    """As it is written, without blanks and comment."""
 
     name: str
     value: str
@@ -65,7 +65,7 @@ class Section:
         return f"[{self.kind} default]" if self.default else f"[{self.kind}]"
 
     def get(self, name: str) -> Entry | None:
-        """The setting of this name, whatever its case; the first where it stands twice."""
+        """Whatever the case of its name; the first where it stands twice."""
         return self._by_name.get(name.lower())
 
 
@@ -79,8 +79,8 @@ class Config:
         return [section for section in self.sections if section.kind == kind and section.default is default]
 
     def changed(self, heading: str, name: str, value: str) -> "Config":
-        """The configuration with this setting in every section of this heading ("ndbd default", "mysqld"); a missing
-        default section is put before all others. ValueError says what is wrong."""
+        """Set it in every section of this heading ("ndbd default", "mysqld"); a missing default section is put before
+        all others. ValueError says what is wrong."""
         kind, default = _read_heading(f"[{heading.strip()}]")
         if kind is None:
             raise ValueError(f"a config.ini has no section [{heading}]")
@@ -102,7 +102,7 @@ class Config:
 
 
 def read_config(text: str) -> Config:
-    """A config.ini from its text, whatever it says. A broken heading is read as its likely meaning."""
+    """Whatever it says: a broken heading is read as its likely meaning."""
     sections: list[Section] = []
     problems: list[Problem] = []
     open_section: Section | None = None
@@ -133,7 +133,7 @@ def read_config(text: str) -> Config:
 
 
 def _read_heading(line: str) -> tuple[str | None, bool]:
-    """The kind of section that a line begins, None for none, and whether it is a default one."""
+    """Kind of section, None for none, and whether it is a default one."""
     heading = HEADING.fullmatch(line)
     if heading is None:
         return None, False
@@ -141,7 +141,6 @@ def _read_heading(line: str) -> tuple[str | None, bool]:
 
 
 def _guess(line: str, number: int) -> tuple[str | None, bool, Problem]:
-    """The likely meaning of an unreadable heading, and what is wrong with it."""
     heading, comment, _ = line.partition("#")
     kind, default = _read_heading(heading.strip(BLANKS))
     if comment and kind is not None:
@@ -174,24 +173,24 @@ LOCAL = ("localhost", "127.0.0.1")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node: its own section, and the default one of its kind (several only where the file is wrong)."""
+    """Its own section, and the default one of its kind (several only where the file is wrong)."""
 
     node_id: int
     section: Section
     defaults: Sequence[Section]
 
     def entry(self, name: str) -> Entry | None:
-        """Where its value of a setting is written, None where nowhere."""
+        """None where it is not written."""
         given = (section.get(name) for section in (self.section, *self.defaults))
         return next((entry for entry in given if entry is not None), None)
 
     def line(self, name: str) -> int:
-        """The line that gives a value, or that of its heading."""
+        """Of the value, or of the heading."""
         entry = self.entry(name)
         return self.section.line if entry is None else entry.line
 
     def value(self, name: str) -> SettingValue | None:
-        """Its value of a setting; the default where none, or an invalid one, is written."""
+        """The default where none, or an invalid one, is written."""
         setting, entry = SETTINGS[self.section.kind][name.lower()], self.entry(name)
         try:
             return setting.default if entry is None else setting.read(entry.value)
@@ -199,12 +198,11 @@ class Node:
             return setting.default
 
     def number(self, name: str) -> int:
-        """Its value of a number or a switch; 0 where there is none."""
+        """Also of a switch; 0 where there is none."""
         value = self.value(name)
         return value if isinstance(value, int) else 0
 
     def cpus(self, name: str) -> frozenset[int]:
-        """Its value of a list of CPUs; empty where there is none."""
         value = self.value(name)
         return frozenset() if value is None else read_cpus(str(value))
 
@@ -234,13 +232,13 @@ class Node:
         return threads.bound(groups, self.cpus("LockExecuteThreadToCPU"))
 
     def ldm_threads(self) -> int:
-        """How many there are; 1 where that is unknown."""
+        """1 where that is unknown."""
         with suppress(ValueError):
             return sum(group.count for group in self.threads() or () if group.kind == "ldm") or 1
         return 1
 
     def memory_bytes(self) -> int:
-        """The least that its settings take: see MEMORY."""
+        """At least: see MEMORY."""
         plain = sum(self.number(name) * size for name, size in MEMORY.items())
         return plain + self.number(PER_PART) * self.number("NoOfFragmentLogParts")
 
@@ -251,7 +249,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A config.ini and its nodes, in the order of the file. twice: nodes with the number of an earlier one."""
+    """nodes: in the order of the file. twice: those with the number of an earlier one."""
 
     config: Config
     nodes: Sequence[Node]
@@ -266,7 +264,7 @@ class Cluster:
 
 
 def cluster_of(config: Config) -> Cluster:
-    """The nodes with their numbers. One without a number gets the next free one, as ndb_mgmd does it."""
+    """A node without a number gets the next free one, as ndb_mgmd does it."""
     nodes, twice = list[Node](), list[Node]()
     defaults = {kind: config.of_kind(kind, default=True) for kind in NODES}
     taken, following = set[int](), 1

@@ -1,5 +1,5 @@
-"""The rules for a config.ini, those of MySQL Cluster itself and those of its benchmark. A rule is a function from a
-Case to its findings, which have its name."""
+"""The rules for a config.ini: those of MySQL Cluster itself and of its benchmark. A rule is a function of a Case that
+yields its findings, which have its name."""
 
 import difflib
 import re
@@ -22,8 +22,8 @@ DATA_NODES = MANUAL + "25.4.3.6"
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """What is known of data nodes' hosts: cpus and memory_bytes of each, None where unknown. bound: CPUs that other
-    processes there are bound to, by name. names: the hosts of which this is known; None for all."""
+    """cpus and memory_bytes of each, None where unknown. bound: CPUs that other processes there are bound to, by name.
+    names: the hosts of which this is known; None for all."""
 
     cpus: frozenset[int] | None = None
     memory_bytes: int | None = None
@@ -36,21 +36,21 @@ class Hosts:
 
 @dataclass(frozen=True, slots=True)
 class SqlNode:
-    """A MySQL server: its option file, and the options in it, names with underscores."""
+    """options: in its option file, names with underscores."""
 
     file: str
     options: Mapping[str, str]
 
     @property
     def connections(self) -> int:
-        """Its connection pool; 1 where none, or no number, is given."""
+        """Its pool; 1 where none, or no number, is given."""
         pool = whole(self.options.get(POOL, ""))
         return 1 if pool is None else pool
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A cluster to check. servers: empty where they are unknown."""
+    """servers: empty where they are unknown."""
 
     cluster: Cluster
     hosts: Hosts = Hosts()
@@ -78,13 +78,11 @@ CLOSE = 0.75
 
 
 def file(case: Case) -> Findings:
-    """Lines that cannot be read."""
     for problem in case.cluster.config.problems:
         yield _error(problem.line, problem.fact, problem.remedy, MANUAL + "25.4.3.1")
 
 
 def settings(case: Case) -> Findings:
-    """Unknown names, invalid values, deprecated settings."""
     for section in case.cluster.config.sections:
         for entry in section.entries:
             setting = SETTINGS[section.kind].get(entry.name.lower())
@@ -136,7 +134,6 @@ def nodes(case: Case) -> Findings:
 
 
 def replicas(case: Case) -> Findings:
-    """Copies of the data that are impossible, or that fail with one host."""
     data_nodes = case.cluster.data_nodes
     copies = sorted({node.number("NoOfReplicas") for node in data_nodes})
     if len(copies) > 1:
@@ -177,7 +174,6 @@ def limits(case: Case) -> Findings:
 
 
 def durability(case: Case) -> Findings:
-    """Values that give up durability."""
     for section in case.cluster.config.sections:
         for entry in section.entries:
             setting = SETTINGS[section.kind].get(entry.name.lower())
@@ -236,7 +232,6 @@ def _server(server: SqlNode, case: Case) -> Findings:
 
 
 def memory(case: Case) -> Findings:
-    """Data nodes that do not fit into the memory of their host."""
     there = case.hosts.memory_bytes
     for host, nodes in on_hosts(case.cluster.data_nodes).items():
         wanted = sum(node.memory_bytes() for node in nodes)
@@ -254,9 +249,13 @@ CONFIG, NUMBER = "ThreadConfig", "MaxNoOfExecutionThreads"
 
 
 def threads(case: Case) -> Findings:
-    """Threads that do not add up, or are fewer than possible."""
     for node in case.cluster.data_nodes:
-        yield from _overridden(node)
+        automatic = "AutomaticThreadConfig"
+        over = automatic if node.number(automatic) else CONFIG
+        for name in (CONFIG, NUMBER) if over == automatic else (NUMBER,) * bool(node.value(CONFIG)):
+            if node.entry(name):
+                fact = f"{name} has no effect next to {over} (line {node.line(over)})"
+                yield _warning(node.line(name), fact, "Remove one of them.", DATA_NODES)
         try:
             groups = node.threads()
         except ValueError as error:
@@ -266,15 +265,6 @@ def threads(case: Case) -> Findings:
             continue
         if groups is not None:
             yield from _counts(node, groups, case.hosts)
-
-
-def _overridden(node: Node) -> Findings:
-    automatic = "AutomaticThreadConfig"
-    over = automatic if node.number(automatic) else CONFIG
-    for name in (CONFIG, NUMBER) if over == automatic else (NUMBER,) * bool(node.value(CONFIG)):
-        if node.entry(name):
-            fact = f"{name} has no effect next to {over} (line {node.line(over)})"
-            yield _warning(node.line(name), fact, "Remove one of them.", DATA_NODES)
 
 
 def _counts(node: Node, groups: Sequence[NdbThreads], hosts: Hosts) -> Findings:
@@ -304,7 +294,7 @@ def _counts(node: Node, groups: Sequence[NdbThreads], hosts: Hosts) -> Findings:
 
 
 def _chosen(node: Node) -> bool:
-    """Whether the file configures threads; otherwise it may be ndbd, which has only one."""
+    """Otherwise it may be ndbd, which has only one."""
     return node.entry(NUMBER) is not None or bool(node.value(CONFIG))
 
 
@@ -339,7 +329,6 @@ def _lists(node: Node) -> Findings:
 
 
 def _ldm(node: Node) -> Findings:
-    """Threads that hold the data, on shared CPUs."""
     if not _chosen(node):
         return
     groups = [(group.kind, group.cpus) for group in node.threads() or () if group.cpus and group.kind in EXECUTION]
@@ -369,7 +358,7 @@ def _strangers(nodes: Sequence[Node], hosts: Hosts) -> Findings:
 
 
 def cpus_of(node: Node) -> frozenset[int]:
-    """The CPUs that threads of a data node are permanently bound to; empty where that is unknown."""
+    """To which its threads are permanently bound; empty where that is unknown."""
     try:
         groups = node.threads() or ()
     except ValueError:  # said by `threads`
@@ -387,7 +376,7 @@ RULES: tuple[Callable[[Case], Findings], ...] = (
 
 
 def check(case: Case, name: str) -> tuple[NdbFinding, ...]:
-    """The findings of all rules: errors first, by line, without repetitions. name: of the config.ini."""
+    """Errors first, by line, without repetitions. name: of the config.ini."""
     findings = dict.fromkeys(
         replace(problem, rule=rule.__name__, file=problem.file or name) for rule in RULES for problem in rule(case)
     )

@@ -2,10 +2,10 @@
 
 from operator import truediv
 
-from loadframe.knowledge.metric import Derived, connections, requests
+from loadframe.knowledge.metric import Derived, connections, derived, requests
 
 THREADS = ("main", "rep", "ldm", "tc", "query", "recover", "recv")
-"""The kinds of a data node's threads whose time threadstat counts, as ndbinfo calls them."""
+"""Those whose time threadstat counts, as ndbinfo calls them."""
 SQL_NODES = ("sql1", "sql2", "sql3", "sql4")
 IN_FRONT = ("management", *SQL_NODES)
 
@@ -17,20 +17,14 @@ def _clients_alone(wait: float, nodes: float) -> float:
     return max(0.0, wait - nodes * OWN_WAITS)
 
 
-def _on_each(wait: float, nodes: float, pool: float) -> float:
-    return _clients_alone(wait, nodes) / pool
-
-
-def _slots(pool: float, receive_from: float) -> float:
-    """Connections of the pool times the receiving thread's threshold; with 0 it receives from the first one on."""
-    return pool * max(1.0, receive_from)
-
-
 DERIVED = (
-    Derived("ndb.redo_fill", ("ndb.redo_log_used", "ndb.redo_log"), truediv),
-    Derived("ndb.sql.waiting", ("ndb.sql.wait", "ndb.sql.nodes"), _clients_alone),
-    Derived("ndb.sql.shared_by", ("ndb.sql.wait", "ndb.sql.nodes", "ndb.sql.pool"), _on_each),
-    Derived("ndb.sql.receive_slots", ("ndb.sql.pool", "ndb.sql.receive_from"), _slots),
+    derived("ndb.redo_fill", "redo_log_used redo_log", truediv),
+    derived("ndb.sql.waiting", "sql.wait sql.nodes", _clients_alone),
+    derived(
+        "ndb.sql.shared_by", "sql.wait sql.nodes sql.pool", lambda wait, nodes, pool: _clients_alone(wait, nodes) / pool
+    ),
+    # with a threshold of 0 the receiving thread receives from the first connection on
+    derived("ndb.sql.receive_slots", "sql.pool sql.receive_from", lambda pool, least: pool * max(1.0, least)),
     Derived("ndb.sql.cpu", tuple(f"{name}.cpu.utilization" for name in SQL_NODES), max, either=True),
     Derived("ndb.sql.cores", tuple(f"{name}.cpu.cores" for name in SQL_NODES), sum, either=True),
 )

@@ -20,18 +20,18 @@ from loadframe_ndb.metrics import THREADS
 from loadframe_ndb.nodes import LOADED, NDBINFO, Management
 
 PAGE = 32 * 1024
-"""Bytes of a page, the unit of resources."""
+"""The unit of resources."""
 TRANSACTION_MEMORY, DATA_MEMORY, TRANSPORTER_BUFFERS = "1", "3", "6"
-"""Values of resources.resource_id."""
+"""Of resources.resource_id."""
 LOCKS_WAITED = ("ex_wait_ok", "ex_wait_fail", "sh_wait_ok", "sh_wait_fail")
 LOCKS_TIMED = ("wait_ok_millis", "wait_fail_millis")
-"""Columns of frag_locks, counted when a wait ends."""
+"""Counted in frag_locks when a wait ends."""
 REDO = "0"
-"""Value of log_type, in logspaces and logbuffers."""
+"""Of log_type, in logspaces and logbuffers."""
 REDO_KEPT = 4 << 20
 """Bytes of each part of the redo log that are never used (c_free_mb_tail_problem_limit in DblqhMain.cpp)."""
 CONNECTED = "0"
-"""Value of transporters.connection_status."""
+"""Of transporters.connection_status."""
 COUNTERS: Mapping[str, Sequence[str]] = {
     "transactions": ("2",),
     "commits": ("3",),
@@ -43,7 +43,7 @@ COUNTERS: Mapping[str, Sequence[str]] = {
     "operations": ("10",),
     "overload_refusals": ("26", "27", "28", "29", "30"),
 }
-"""The values of counters.counter_id that are added up, by our names."""
+"""Values of counters.counter_id that are added up."""
 SEND_CPU = CounterSpec("send_cpu", "ndb.send_cpu", cumulative=False)
 """CPU of the last second alone."""
 SPECS = (*counters_in(Path(__file__).with_name("metrics.txt"), "ndbinfo").values(), SEND_CPU)
@@ -62,17 +62,16 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "cpustat": ("node_id", "thr_no", "OS_user", "OS_system"),
     "threadstat": ("node_id", "thr_no", "thr_nm", "os_ru_utime", "os_ru_stime", "os_ru_nivcsw", "os_now"),
 }  # fmt: skip
-"""All columns that `read_block` reads of the base tables of ndbinfo (ndb$counters, ...)."""
+"""Of the base tables of ndbinfo (ndb$counters, ...)."""
 TABLES = (*COLUMNS, "nodes")
-"""The tables in the order in which they are printed. The last one is not used: where it begins, those before it are
-complete."""
+"""In the order in which they are printed. The last one is not used: where it begins, those before it are complete."""
 Row = Mapping[str, str]
 Block = Mapping[str, Sequence[Row]]
 US, MS = 1e6, 1e3
 
 
 def blocks(text: str) -> tuple[list[Block], str]:
-    """All blocks that were printed to their end, and the text after them, with which the next one begins."""
+    """Those printed to their end, and the text after them, with which the next one begins."""
     complete: list[Block] = []
     tables: dict[str, list[Row]] = {}
     rows: list[Row] | None = None
@@ -130,8 +129,8 @@ class Ceilings:
 
 
 def ceilings_of(effective: Mapping[str, object]) -> Ceilings:
-    """Ceilings from settings by their names in config.ini. Without a limit of its own a transaction may change as many
-    rows as there may be operations (Configuration.cpp, Dbtc::execREAD_CONFIG_REQ)."""
+    """settings: by their names in config.ini. Without a limit of its own a transaction may change as many rows as there
+    may be operations (Configuration.cpp, Dbtc::execREAD_CONFIG_REQ)."""
 
     def number(name: str) -> int | None:
         value = effective.get(name)
@@ -213,7 +212,7 @@ def _sending(block: Block) -> Iterator[tuple[str, float]]:
 
 
 def _in_work(block: Block, ceilings: Ceilings) -> dict[str, float]:
-    """What is in work at this moment. A table that could not be read contributes nothing."""
+    """A table that could not be read contributes nothing."""
     values: dict[str, float] = {}
     memory = [row for row in block.get("resources", ()) if row["resource_id"] == TRANSACTION_MEMORY]
     if ceilings.shared_bytes is not None:  # beyond what is reserved it takes shared memory, as the other resources do
@@ -239,7 +238,7 @@ def _in_work(block: Block, ceilings: Ceilings) -> dict[str, float]:
 def _fullest(
     name: str, rows: Iterable[Row], total_of: Callable[[Row], float], factor: int
 ) -> Iterator[tuple[str, float]]:
-    """The values of the row with the largest used share: a node, or a part of one."""
+    """Of the row with the largest used share: a node, or a part of one."""
     parts = [(_sum(row, "used") * factor, total * factor) for row in rows if (total := total_of(row)) > 0]
     if parts:
         used, total = max(parts, key=lambda part: part[0] / part[1])
@@ -253,7 +252,7 @@ LOST = "parts_lost"
 ALL_SPECS = (*SPECS, CounterSpec(LOST, f"target.{LOST}", cumulative=False))
 CONNECTS_WITHIN_S = 15.0
 MOST_BYTES = 32 << 20
-"""The most that is read of its output at once: a block of two data nodes has 10 kB."""
+"""Of its output at once: a block of two data nodes has 10 kB."""
 
 
 class NdbinfoProgram(PrivateServer):
@@ -266,12 +265,12 @@ class NdbinfoProgram(PrivateServer):
         self._place = 0
 
     def start(self, management: Management, allowance: Allowance) -> None:
-        """Start it; it needs a started cluster, and an API slot in it."""
+        """It needs a started cluster, and an API slot in it."""
         command = (self.required(NDBINFO), *management.reached_by, "--loops=0", f"--delay={EVERY_S}", *TABLES)
         self.launch(command, allowance, lambda: True)
 
     def printed(self) -> str:
-        """The output since the last call; where that is too much, its end."""
+        """Since the last call; where that is too much, its end."""
         if not self.log.exists():
             return ""
         with self.log.open("rb") as log:
@@ -303,11 +302,11 @@ class NdbinfoExposure(Exposure):
         return ALL_SPECS
 
     def saw(self, at_s: float, lost: int) -> None:
-        """Report how many data nodes have ended while the others go on."""
+        """lost: data nodes that have ended while the others go on."""
         self._seen.append(Reading(at_s, {LOST: float(lost)}))
 
     def begin(self, ceilings: Ceilings) -> None:
-        """The program has been started again, with these effective settings: its unfinished output is dropped."""
+        """After another start of the program: its unfinished output is dropped."""
         self._rest, self._newest, self._has_counters = "", {}, False
         self._ceilings = ceilings
 
@@ -330,7 +329,7 @@ class NdbinfoExposure(Exposure):
         return both
 
     def now(self) -> dict[str, float]:
-        """The newest of each. After a start the program takes seconds to connect."""
+        """After a start the program takes seconds to connect."""
         deadline = time.monotonic() + CONNECTS_WITHIN_S
         self.readings()
         while not self._has_counters and self._program.died() is None and time.monotonic() < deadline:

@@ -40,13 +40,13 @@ class NodeThread:
 
 
 def logged_threads(log: Iterable[str]) -> dict[int, str]:
-    """The kind of each thread by its id, also of those of earlier starts. log: its lines."""
+    """By thread id, also of earlier starts. log: its lines."""
     starts = (start for line in log if (start := STARTING.search(line)) is not None)
     return {int(start[1]): start[2] for start in starts if start[2] in MOST}
 
 
 def read_threads(pid: int, kinds: Mapping[int, str]) -> tuple[NodeThread, ...]:
-    """The threads, of these, that the process has now. Empty where it has ended."""
+    """Empty where it has ended."""
     read = []
     for thread in kinds.keys() & threads(pid):
         with suppress(OSError):  # it has just ended
@@ -55,7 +55,7 @@ def read_threads(pid: int, kinds: Mapping[int, str]) -> tuple[NodeThread, ...]:
 
 
 def grouped(node_threads: Sequence[NodeThread], free: frozenset[int]) -> tuple[NdbThreads, ...]:
-    """Threads as they are configured: how many of each kind, and their CPUs. free: what an unbound thread may use."""
+    """As configured: how many of each kind, and their CPUs. free: what an unbound thread may use."""
     groups = []
     for kind in MOST:
         alike = [thread for thread in node_threads if thread.kind == kind]
@@ -86,7 +86,7 @@ class _Node(PrivateServer):
 
 
 class Management(_Node):
-    """The management server, which has the config.ini. It may be killed: asked to end, it takes 5 s."""
+    """It may be killed: asked to end, it takes 5 s."""
 
     name = "the cluster's management server"
 
@@ -100,12 +100,12 @@ class Management(_Node):
         return f"{HOST}:{self.port}"
 
     def start(self, text: str, number: int, allowance: Allowance) -> None:
-        """Start with this config.ini; number: the node's. TargetError where it does not accept it."""
+        """number: the node's. TargetError where it does not accept it."""
         self.launch(self._command("--nodaemon", self.config, text, number), allowance, lambda: bool(self.states()))
 
     def check(self, state: TargetState, text: str, number: int, allowance: Allowance) -> str:
-        """The whole configuration that the nodes would have with this config.ini. TargetError, in its own words, where
-        it prints none: its exit status is 1 in both cases."""
+        """The whole configuration that the nodes would have. TargetError, in its own words, where it prints none: its
+        exit status is 1 in both cases."""
         command = self._command("--print-full-config", self.folder / "check.ini", text, number)
         _, said = self.said_to_its_end(command, allowance)
         if PRINTED.search(said) is None:
@@ -113,11 +113,11 @@ class Management(_Node):
         return said
 
     def states(self) -> dict[int, str]:
-        """The state of each data node by its number: "not connected", "starting", "started", ...; empty: unknown."""
+        """By the node's number: "not connected", "starting", "started", ...; empty: unknown."""
         return {int(match[1]): match[2] for match in STATUS.finditer(self._ask("ALL STATUS")[1])}
 
     def carry_out(self, command: str) -> str:
-        """Have it carry out a command; returns its answer. TargetError where that fails."""
+        """TargetError where that fails."""
         status, said = self._ask(command)
         if status != 0:
             raise self.died() or TargetError(
@@ -141,7 +141,7 @@ class Management(_Node):
 
 
 class DataNode(_Node):
-    """A data node: it gets its settings from the management server when it starts."""
+    """It gets its settings from the management server when it starts."""
 
     def __init__(self, lease: Lease, user: Privilege, component: str, number: int) -> None:
         super().__init__(lease, component, user, None)
@@ -149,7 +149,7 @@ class DataNode(_Node):
         self.number = number
 
     def start(self, management: Management, allowance: Allowance, *, initial: bool) -> None:
-        """Start it; it is ready later, and may first wait for other data nodes. initial: with an empty file system."""
+        """It is ready later, and may first wait for other data nodes. initial: with an empty file system."""
         command = (self.required(DATA_NODE), *management.reached_by, f"--ndb-nodeid={self.number}", "--foreground")
         self.launch((*command, "--initial") if initial else command, allowance, lambda: True)
 
@@ -158,7 +158,7 @@ class DataNode(_Node):
             return logged_threads(log)
 
     def ended(self, within_s: float = STOP_TIMEOUT_S) -> None:
-        """Wait until it has ended, as it was asked to. TargetError where it had to be killed."""
+        """TargetError where it had to be killed."""
         if self._process is None:
             return
         if self._wait(within_s):

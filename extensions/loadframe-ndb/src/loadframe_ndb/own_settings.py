@@ -21,7 +21,6 @@ PREFIXES = {"ndbd": "", "mysqld": "api_", "tcp": "tcp_"}
 """The prefix of the names of a section's settings, by the kind of section."""
 HOST = "127.0.0.1"
 THREADS = re.compile(r"[\w={},\- ]+")
-"""The characters of ThreadConfig."""
 
 
 SETTING_BY_NAME = {
@@ -31,7 +30,7 @@ SETTING_BY_NAME = {
     for setting in table.values()
     if not setting.ours
 }
-"""The rows of config.ini's catalogue for the settings of CATALOGUE."""
+"""For the settings of CATALOGUE."""
 CATALOGUE = Catalogue(
     "ndb",
     tuple(replace(setting, name=name) for name, setting in SETTING_BY_NAME.items()),
@@ -51,13 +50,13 @@ TUNABLES = (
 
 
 def own_name(section: str, name: str) -> str | None:
-    """The name here of a setting of config.ini in any case; None where a private cluster has none."""
+    """Of config.ini, in any case; None where a private cluster has none."""
     spec = CATALOGUE.spelt(f"{PREFIXES[section]}{name}") if section in PREFIXES else None
     return None if spec is None else spec.name
 
 
 def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """The settings in canonical form. StudyError, also for CPUs and threads that config.ini does not accept."""
+    """In canonical form. StudyError, also for CPUs and threads that config.ini does not accept."""
     accepted = CATALOGUE.check(settings)
     for name, value in accepted.items():
         setting = SETTING_BY_NAME[name]
@@ -93,7 +92,7 @@ OF_MYSQL = (
 _FILE = Path(__file__).with_name("sql_settings.toml")
 _OF_NDB = catalogue_in(_FILE)
 SQL_NODE = Catalogue(SQL_KIND, (*_OF_NDB.specs, *(MYSQL.known(name) for name in OF_MYSQL)), _OF_NDB.source)
-"""Settings of the SQL node, by its own names."""
+"""By its own names."""
 _BOUND = SettingSpec(CPUS, "text", True, source="sched_setaffinity(2)")
 SQL_CATALOGUE = Catalogue(
     SQL_KIND,
@@ -104,7 +103,6 @@ SQL_TUNABLES = (*tunables_in(_FILE), *TUNABLES)
 
 
 def checked_with_sql(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """As `checked`, for a cluster with SQL nodes."""
     own, sql = parted(SQL_CATALOGUE.check(settings))
     if (cpus := sql.get(CPUS)) is not None:
         try:
@@ -118,7 +116,7 @@ def checked_with_sql(settings: Mapping[str, SettingValue]) -> dict[str, SettingV
 
 
 def parted(settings: Mapping[str, SettingValue]) -> tuple[dict[str, SettingValue], dict[str, SettingValue]]:
-    """The cluster's, and the SQL node's by its own names."""
+    """The SQL node's by its own names."""
     own, sql = dict[str, SettingValue](), dict[str, SettingValue]()
     for name, value in settings.items():
         (sql if name.startswith(SQL) else own)[name.removeprefix(SQL)] = value
@@ -127,7 +125,7 @@ def parted(settings: Mapping[str, SettingValue]) -> tuple[dict[str, SettingValue
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The numbers of a cluster's nodes. own: settings that one node has instead of those of all, in canonical form."""
+    """own: settings that one node has instead of those of all, in canonical form."""
 
     data: Sequence[int]
     api: Sequence[int]
@@ -136,13 +134,13 @@ class Shape:
 
 
 def shape_of(data_nodes: int, api_slots: int) -> Shape:
-    """A cluster with this many nodes, numbered as config.ini numbers them."""
+    """Numbered as config.ini numbers them."""
     first_slot = data_nodes + 2
     return Shape(data=range(2, first_slot), api=range(first_slot, first_slot + api_slots))
 
 
 def config_text(shape: Shape, settings: Mapping[str, SettingValue], *, port: int, folders: Mapping[int, Path]) -> str:
-    """The config.ini of a cluster on this machine alone. folders: data directories by node number."""
+    """All on this machine. folders: data directories by node number."""
     lines: list[str] = []
     for section in PREFIXES:
         lines += [f"[{section} default]", *_written(section, settings), ""]
@@ -169,7 +167,7 @@ HEADING = re.compile(r"\[(\w+)(?:\((\w+)\))?\]")
 
 
 def read_full_config(text: str) -> dict[str, SettingValue]:
-    """The settings that ndb_mgmd prints, by our names. Of several nodes or connections the first one counts."""
+    """As ndb_mgmd prints it, by our names. Of several nodes or connections the first one counts."""
     settings: dict[str, SettingValue] = {}
     section = ""
     for line in text.splitlines():
@@ -182,7 +180,7 @@ def read_full_config(text: str) -> dict[str, SettingValue]:
 
 
 def canonical(name: str, text: str) -> SettingValue:
-    """The value of a setting; a default of the program may be outside of the manual's bounds."""
+    """A default of the program may be outside of the manual's bounds."""
     try:
         return SETTING_BY_NAME[name].read(text)
     except ValueError:
@@ -193,7 +191,7 @@ def canonical(name: str, text: str) -> SettingValue:
 PLACES = frozenset(
     {"nodeid", "id", "hostname", "portnumber", "serverport", "datadir", "filesystempath", "backupdatadir"}
 )
-"""Who and where a node is, in small letters."""
+"""In small letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +205,7 @@ class AsPrivate:
 
 
 def as_private(cluster: Cluster) -> AsPrivate:
-    """A private cluster with the nodes of the file by their numbers, and one management server. The file must have no
-    errors."""
+    """With the nodes of the file by their numbers, and one management server. The file must have no errors."""
     left_out: dict[str, None] = {}
     settings: dict[str, SettingValue] = {}
     for section in cluster.config.sections:

@@ -23,12 +23,12 @@ LOOK_EVERY_S = 0.1
 NO_ROOM = re.compile(r"\berror: (625|827)\b")
 """The error of a data node whose DataMemory is full while it loads rows (restore.cpp), before it ends."""
 LINES_AFTER_IT = 60
-"""Lines of its log after that error: a stack, and the end."""
+"""A stack, and the end."""
 Settings = Mapping[str, SettingValue]
 
 
 class PrivateCluster:
-    """A private cluster without SQL nodes. Settings: those of own_settings, in any form; StudyError for others."""
+    """Without SQL nodes. Settings: those of own_settings, in any form; StudyError for others."""
 
     def __init__(self, lease: Lease, resources: Mapping[str, Resources], shape: Shape) -> None:
         """resources: by component, "management", "shard1", "shard2", ...; one that is not named has no limits."""
@@ -50,27 +50,24 @@ class PrivateCluster:
         self.lost_data = 0
         """How often the data nodes began with empty file systems because their rows did not fit."""
 
-    # --- life ---
-
     def create(self) -> None:
-        """MissingTool without its programs; TargetError where no folders can be made."""
+        """MissingTool; TargetError where no folders can be made."""
         for node in self._nodes.values():
             node.create()
 
     def allow(self, limits: Mapping[str, int]) -> None:
-        """Set resource limits of each data node's process, in addition to those of its allowance, from the next start
-        on."""
+        """Of each data node's process, in addition to those of its allowance, from the next start on."""
         self._limits = limits
 
     def check(self, settings: Settings) -> dict[str, SettingValue]:
-        """Have the management server check all settings that the nodes would have; nothing is started or stopped."""
+        """By the management server; nothing is started or stopped."""
         wanted = self.wanted(settings)
         text = self._config(wanted, self.management.port or 1186)
         said = self.management.check(TargetState(wanted), text, self.shape.management, self._allowances[MANAGER])
         return read_full_config(said)
 
     def start(self, settings: Settings) -> None:
-        """Start all nodes, and return once they are started. The first start makes the file systems."""
+        """Returns once all nodes are started. The first start makes the file systems."""
         wanted = self.wanted(settings)
         if self._settings is not None:
             raise TargetError("The cluster is running already", remedy="Use apply, or stop it first.")
@@ -81,9 +78,9 @@ class PrivateCluster:
         self._has_data = True
 
     def apply(self, settings: Settings) -> None:
-        """Go to other settings with as few restarts as possible; the data stay, and with two copies the cluster answers
-        where the settings allow it. TargetError, before any restart, where data would be lost; but rows that no longer
-        fit into a smaller DataMemory are lost, and `lost_data` grows."""
+        """With as few restarts as possible; the data stay, and with two copies the cluster answers where the settings
+        allow it. TargetError, before any restart, where data would be lost; but rows that no longer fit into a smaller
+        DataMemory are lost, and `lost_data` grows."""
         old, wanted = self._running(), self.wanted(settings)
         ways = stages(old, wanted, _number(old, "NoOfReplicas"))
         with self._room_or_nothing(wanted):
@@ -101,22 +98,20 @@ class PrivateCluster:
         return tuple(dead)
 
     def stop(self) -> None:
-        """Stop cleanly; the data stay. Does nothing where it does not run."""
+        """The data stay. Does nothing where it does not run."""
         if self._settings is None:
             return
         self._stop_all()
         self._settings = None
 
     def destroy(self) -> None:
-        """Kill all of it and remove its folders. Never raises."""
+        """Never raises."""
         self._settings = None
         for node in (*self.data.values(), self.management):
             node.destroy()
 
-    # --- what it is and does now ---
-
     def wanted(self, settings: Settings) -> dict[str, SettingValue]:
-        """The settings in canonical form. StudyError where the number of data nodes is no multiple of the copies."""
+        """In canonical form. StudyError where the number of data nodes is no multiple of the copies."""
         wanted = checked(settings)
         replicas = _number(wanted, "NoOfReplicas")
         if len(self.data) % replicas:
@@ -132,7 +127,7 @@ class PrivateCluster:
         return {name: states.get(node.number, "unknown") for name, node in self.data.items()}
 
     def answers(self) -> bool:
-        """Whether it serves requests: of each group of data nodes at least one is started. Never raises."""
+        """Of each group of data nodes at least one is started. Never raises."""
         if self._settings is None:
             return False
         down = [name for name, state in self.states().items() if state != STARTED]
@@ -166,8 +161,6 @@ class PrivateCluster:
     def log_tail(self, lines: int = 20) -> str:
         tails = {name: node.log_tail(lines) for name, node in self._nodes.items()}
         return "\n".join(f"{name}:\n{tail}" for name, tail in tails.items() if tail)
-
-    # --- inside ---
 
     def _running(self) -> Settings:
         if self._settings is None:
@@ -226,7 +219,7 @@ class PrivateCluster:
         self._grown = max(self._grown, memory)
 
     def _await(self, names: Collection[str], how: str) -> None:
-        """Wait until these data nodes are started. TargetError where one dies (how: in words), or it takes too long."""
+        """TargetError where one dies (how: in words), or it takes too long."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while any(self.states()[name] != STARTED for name in names):
             for name in (*names, *(other for other in self.data if other not in names)):
@@ -279,14 +272,14 @@ class Stage:
 
 
 def changed(old: Settings, new: Settings) -> list[str]:
-    """The settings that differ. A missing one differs even from its default, which a version may have changed."""
+    """A missing setting differs even from its default, which a version may have changed."""
     names, defaults = differing(old, new), CATALOGUE.defaults()
     ends = differing({**defaults, **old}, {**defaults, **new})
     return [name for name in names if name in ends or SETTING_BY_NAME[name].restart != NEVER]
 
 
 def stages(old: Settings, new: Settings, replicas: int) -> Sequence[Stage]:
-    """The restarts that lead from one to the other, in order. TargetError where the data would not survive them."""
+    """In order. TargetError where the data would not survive them."""
     needed = {name: _restart(name, replicas) for name in changed(old, new)}
     initial = [name for name, restart in needed.items() if restart == "rolling, initial"]
     restarts = []

@@ -23,7 +23,7 @@ class NdbFinding:
 
 @dataclass(frozen=True, slots=True)
 class NdbThreads:
-    """Threads of one kind of a data node. cpus: that they are bound to, or None. shared: together, not one each."""
+    """cpus: that they are bound to, or None. shared: together, not one each."""
 
     kind: str
     count: int
@@ -46,7 +46,7 @@ class NdbDataNode:
 
 @dataclass(frozen=True, slots=True)
 class NdbServer:
-    """A MySQL server, by its option file. connections: its connection pool; each takes an API slot."""
+    """connections: its connection pool; each takes an API slot."""
 
     file: str
     connections: int
@@ -54,7 +54,7 @@ class NdbServer:
 
 @dataclass(frozen=True, slots=True)
 class NdbStartedNode:
-    """A running data node. memory_bytes: after its start. threads: with their CPUs from the kernel."""
+    """memory_bytes: after its start. threads: with their CPUs from the kernel."""
 
     node_id: int
     memory_bytes: int
@@ -63,8 +63,8 @@ class NdbStartedNode:
 
 @dataclass(frozen=True, slots=True)
 class NdbStart:
-    """A trial of a config.ini: a private cluster with its nodes, ended at once. seconds: until all data nodes were
-    started, None where that failed (refused; words: its log). left_out: settings without a place there."""
+    """A private cluster with the nodes of a config.ini, ended at once. seconds: until all data nodes were started, None
+    where that failed (refused; words: its log). left_out: settings without a place there."""
 
     version: str
     seconds: float | None
@@ -76,7 +76,7 @@ class NdbStart:
 
 @dataclass(frozen=True, slots=True)
 class NdbReport:
-    """A checked config.ini. not_checked: what was not, and why. programs: a cluster's, and where they are."""
+    """not_checked: what was not, and why. programs: a cluster's, and where they are."""
 
     file: str
     data_nodes: tuple[NdbDataNode, ...]

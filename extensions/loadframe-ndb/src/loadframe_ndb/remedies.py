@@ -1,4 +1,4 @@
-"""Remedies of a MySQL Cluster. Each says what has to be restarted for it; the target does that with the new setting."""
+"""Each remedy says what has to be restarted for it; the target does that with the new setting."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -24,7 +24,6 @@ FEWER_COPIES = 1
 
 
 def restart_of(name: str) -> str:
-    """What has to be restarted for another value of a setting, in words. name: as in a study."""
     if name.startswith("sql_"):
         return "the SQL node restarts"
     section, plain = ("tcp", name.removeprefix("tcp_")) if name.startswith("tcp_") else ("ndbd", name)
@@ -34,7 +33,7 @@ def restart_of(name: str) -> str:
 def _remedy(
     situation: Situation, id_: str, title: str, setting: str, value: SettingValue, why: str, costs: str, more: str = ""
 ) -> Remedy:
-    """Another value of one setting. id_: of the remedy, its cause before the last dot. more: of the source."""
+    """id_: of the remedy, its cause before the last dot. more: of the source."""
     return Remedy(
         id=id_,
         title=title,
@@ -56,8 +55,6 @@ def _more_connections(situation: Situation) -> Remedy | None:
 
 
 def _more_threads(kind: str) -> Builder:
-    """Twice as many threads, within the CPUs of the machine."""
-
     def build(situation: Situation) -> Remedy | None:
         if situation.target_kind not in KINDS:
             return None
@@ -74,7 +71,7 @@ def _more_threads(kind: str) -> Builder:
 
 
 def _config(before: str, situation: Situation, kind: str) -> str | None:
-    """ThreadConfig with twice as many of a kind; None where it binds them, or ndbmtd or the CPUs do not allow it."""
+    """None where the setting binds them, or ndbmtd or the CPUs do not allow it."""
     entries = re.split(r",(?![^{]*\})", before)
     own = [entry for entry in entries if entry.partition("=")[0].strip() == kind]
     counts = [re.fullmatch(r"\w+(?:=\{count=(\d+)\})?", re.sub(r"\s", "", entry)) for entry in own]
@@ -115,7 +112,7 @@ def _unbind(situation: Situation) -> Remedy | None:
 
 
 def _raised(cause: str, title: str, wanted: Callable[[Situation], Mapping[str, int] | None]) -> Builder:
-    """Numbers that take some memory. wanted: new values by name, the one that addresses the cause last."""
+    """wanted: new values by name, the one that addresses the cause last."""
 
     def build(situation: Situation) -> Remedy | None:
         sizes = wanted(situation) if situation.target_kind in KINDS else None
@@ -210,7 +207,7 @@ ENLARGED: Mapping[str, tuple[str, str, str, int, Callable[[Situation], int], str
         ", for each of {} parts of the log",
     ),
 }  # fmt: skip
-"""What to enlarge, by the cause: see `_enlarged`."""
+"""By the cause: see `_enlarged`."""
 NEEDED = "what the highest level needs, and a fifth more"
 BUILDERS: Builders = {
     "ndb.sql_pool": (_more_connections,),

@@ -15,7 +15,6 @@ HEADS = {"error": "Wrong", "warning": "Costs speed or safety", "note": "Worth a 
 
 
 def render_ndb(report: NdbReport) -> str:
-    """The nodes of the file, its findings, the worst first, and what was not checked."""
     counts = (
         counted(len(report.data_nodes), "data node"),
         counted(report.management_nodes, "management server"),
@@ -82,6 +81,5 @@ def _unchecked(report: NdbReport) -> Iterator[str]:
 
 
 def ndb_json(report: NdbReport) -> Json:
-    """loadframe.ndb/1."""
     parts = {field.name: getattr(report, field.name) for field in fields(report)}
     return json_object({"schema": "loadframe.ndb/1", **parts, "refused": report.refused})

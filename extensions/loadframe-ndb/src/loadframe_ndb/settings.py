@@ -21,9 +21,9 @@ LARGEST_CPU = 65535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting(SettingSpec):
-    """A setting in one kind of section. type: its form in config.ini. unit: of a number, "" for a count. restart: what
-    has to be restarted for a new value, a key of RESTARTS. first: what must be changed before a value is accepted or
-    has an effect. deprecated: it is still read. ours: a private cluster takes none from a study."""
+    """type: its form in config.ini. unit: of a number, "" for a count. restart: what has to be restarted for a new
+    value, a key of RESTARTS. first: what must be changed before a value is accepted or has an effect. deprecated: it is
+    still read. ours: a private cluster takes none from a study."""
 
     section: str
     type: Type
@@ -33,7 +33,7 @@ class Setting(SettingSpec):
     first: str = ""
 
     def read(self, text: str) -> NodeValue:
-        """A value as config.ini writes it. ValueError says what would be right."""
+        """As config.ini writes it. ValueError says what would be right."""
         match self.type:
             case "boolean":
                 if text not in TRUE | FALSE:
@@ -51,7 +51,7 @@ class Setting(SettingSpec):
         return text
 
     def range_words(self) -> str:
-        """Its values, in words: "2 to 72", "1M to 16384G", "Default, Disabled, WaitExternal"; "" for any text."""
+        """In words: "2 to 72", "1M to 16384G", "Default, Disabled, WaitExternal"; "" for any text."""
         match self.type:
             case "boolean":
                 return "true, false"
@@ -64,7 +64,7 @@ class Setting(SettingSpec):
         return f"{self.show(self.low)} to {self.show(self.high)}"
 
     def show(self, value: SettingValue) -> str:
-        """A value as config.ini writes it; bytes in the largest unit that divides them."""
+        """Bytes in the largest unit that divides them."""
         if isinstance(value, bool):
             return "true" if value else "false"
         if self.type != "bytes" or not isinstance(value, int) or not value:
@@ -87,7 +87,7 @@ class Setting(SettingSpec):
 
 
 def read_cpus(text: str) -> frozenset[int]:
-    """CPU numbers from a list such as "0-3, 6". ValueError for anything else, and for numbers above 65535."""
+    """A list such as "0-3, 6". ValueError for anything else, and for numbers above 65535."""
     cpus: set[int] = set()
     for part in text.split(","):
         span = re.fullmatch(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?", part)
@@ -171,7 +171,7 @@ def _bound(word: str | None) -> int | None:
 
 
 SETTINGS = {section: _table(section, **table) for section, table in _FILE["section"].items()}
-"""All settings, by kind of section and name in small letters."""
+"""By kind of section and name in small letters."""
 
 POOL, POOL_MOST = "ndb_cluster_connection_pool", 63
 """A MySQL server's own option, 1 by default: its connections to the cluster, each a node (manual, 25.4.3.9.1)."""

@@ -103,10 +103,8 @@ class SqlNode(MysqlTarget):
     def endpoint(self) -> Endpoint:
         return with_engine(super().endpoint())
 
-    # --- inside ---
-
     def _ready(self) -> bool:
-        """Whether it is connected: it accepts clients before all of it is, and refuses their tables then."""
+        """It accepts clients before all of it is connected, and refuses their tables then."""
         assert self._control is not None, "it is asked from its start on"
         try:
             return float(self._control.pairs("SHOW GLOBAL STATUS", [READY]).get(READY, 0)) > 0
@@ -134,7 +132,7 @@ def _without_cpus(state: TargetState) -> tuple[TargetState, str | None]:
 
 
 def in_front(endpoints: Iterable[Endpoint]) -> Endpoint | None:
-    """The endpoint of the first SQL node; where there are more, with those of all. None without any."""
+    """Of the first SQL node; where there are more, with those of all."""
     fronts = tuple(endpoints)
     return replace(fronts[0], fronts=fronts) if len(fronts) > 1 else fronts[0] if fronts else None
 
@@ -144,6 +142,6 @@ LEAST = frozenset({READY, "ndb_recv_thread_activation_threshold"})
 
 
 def added_up(nodes: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Sums over all SQL nodes; a counter that one of them lacks is left out."""
+    """A counter that one of them lacks is left out."""
     names = [name for name in nodes[0] if all(name in counters for counters in nodes)] if nodes else []
     return {name: (min if name in LEAST else sum)(counters[name] for counters in nodes) for name in names}

@@ -1,5 +1,5 @@
-"""A private MySQL Cluster as a target: a management server, data nodes, which are its shards, and the kind's SQL nodes.
-With two copies of the data it goes on while a data node is gone; the step is flagged, and the node is started again."""
+"""A private MySQL Cluster: a management server, data nodes, which are its shards, and the kind's SQL nodes. With two
+copies of the data it goes on while a data node is gone; the step is flagged, and the node is started again."""
 
 import time
 from collections.abc import Mapping
@@ -57,8 +57,6 @@ class NdbTarget:
         self._seen_lost: set[str] = set()
         self._reported_lost = 0
 
-    # --- life ---
-
     def create(self) -> None:
         self._cluster.create()
         self._ndbinfo.create()
@@ -115,11 +113,9 @@ class NdbTarget:
         self._ndbinfo.destroy()
         self._cluster.destroy()
 
-    # --- what it is and does now ---
-
     def effective(self) -> dict[str, SettingValue]:
-        """The settings as the management server gives them to the nodes; limits of the first data node; the first SQL
-        node's settings."""
+        """As the management server gives the settings to the nodes; limits of the first data node; the first SQL node's
+        settings."""
         self._cluster.check_alive()
         first = next(pid for name, pids in self._cluster.processes().items() if name != MANAGER for pid in pids)
         sql = {} if self._first is None else self._first.effective()
@@ -190,8 +186,6 @@ class NdbTarget:
     def has_lost_data(self) -> bool:
         before, self._reported_lost = self._reported_lost, self._cluster.lost_data
         return self._reported_lost > before
-
-    # --- inside ---
 
     def _parted(self, state: TargetState) -> tuple[TargetState, TargetState]:
         """The cluster's state and the SQL nodes', which have no resource limits of a state. StudyError."""

@@ -60,7 +60,7 @@ def behind(
 
 
 def _in_requests(cause: Finding, stage: Finding, share: float, where: Window, per: float) -> Finding:
-    """The cause with its evidence in requests of the load, as all other evidence, and with that of the stage."""
+    """In requests of the load, as all other evidence, and with that of the stage."""
     name = stage.id.removeprefix(OF)
     more = f"a request of the server is an operation of {name}, which takes {per:.3g} entries"
     evidence = [

@@ -10,7 +10,7 @@ from loadframe.model import Evidence, Finding, LoadInterval, Reading, RuledOut
 from loadframe.units import show
 from loadframe_pipelines import families
 from loadframe_pipelines.behind_stages import behind as behind
-from loadframe_pipelines.stages import ANY_IDLE, FULL, MANY, SOME, Kind, Limiting, Stage, limiting, stages_in
+from loadframe_pipelines.stages import ANY_IDLE, FULL, MANY, SOME, Kind, Limiting, Stage, limiting, percent, stages_in
 
 OF = families.STAGES
 SOURCE = f"{OF}source"
@@ -148,7 +148,7 @@ def _evidence(bottleneck: Limiting, stages: Sequence[Stage], where: Window) -> l
         shown += [(stage, QUEUE)] if "queue" in bottleneck.seen else []
         shown += [(earlier, BLOCKED) for earlier in stages[:at] if earlier.is_blocked]
         shown += [(later, IDLE) for later in stages[at + 1 :] if later.is_idle]
-    in_all = _percent(sum(member.busy or 0.0 for member in stages))
+    in_all = percent(sum(member.busy or 0.0 for member in stages))
     evidence = []
     for member, condition in shown:
         metric = f"{OF}{member.name}.{condition.metric}"
@@ -185,7 +185,7 @@ def _explanation(bottleneck: Limiting, stages: Sequence[Stage], where: Window, w
         )
     elif busy := [other for other in stages if other is not stage and (other.busy or 0.0) >= NEAR]:
         behind = max(busy, key=lambda other: other.busy or 0.0)
-        sentences.append(f"The next one is {behind.name}, at work for {_percent(behind.busy)} of the time.")
+        sentences.append(f"The next one is {behind.name}, at work for {percent(behind.busy)} of the time.")
     if stage.contradicts:
         sentences.append("What it has in work does not agree with the time of its operations (Little's law).")
     if cpus := [condition.source for condition in CPU_USED_UP if condition.met(where.metrics)]:
@@ -251,7 +251,7 @@ def _logs(windows: Windows) -> list[Finding | RuledOut]:
         if behind is None:
             continue
         if behind < BEHIND:
-            findings.append(RuledOut(id_, f"it is followed: log time passes at {_percent(1 - behind)} of real time"))
+            findings.append(RuledOut(id_, f"it is followed: log time passes at {percent(1 - behind)} of real time"))
         else:
             findings.append(_not_followed(id_, name, behind, windows))
     return findings
@@ -269,7 +269,7 @@ def _not_followed(id_: str, name: str, behind: float, windows: Windows) -> Findi
     source = "log time over real time is below 1"
     return Finding(
         id=id_,
-        title=f"the change log {name} is not followed: its time passes at {_percent(1 - behind)} of real time",
+        title=f"the change log {name} is not followed: its time passes at {percent(1 - behind)} of real time",
         reached_at=LoadInterval(at, at if before is None else before, at),
         evidence=(Evidence(f"{id_}.behind", behind, ">=", BEHIND, top.words, source), *more),
         score=FALLS_BEHIND,
@@ -282,17 +282,13 @@ def _not_it(stage: Stage, bottleneck: Limiting, stages: Sequence[Stage]) -> str:
     if stage is stages[bottleneck.at] or bottleneck.kind == "source":
         return ""
     if stage.is_blocked:
-        return f"its workers are blocked for {_percent(stage.blocked)} of the time: they wait for what is behind"
+        return f"its workers are blocked for {percent(stage.blocked)} of the time: they wait for what is behind"
     if stage.is_idle:
-        return f"its workers are idle for {_percent(stage.idle)} of the time"
+        return f"its workers are idle for {percent(stage.idle)} of the time"
     if bottleneck.also is not None and stage is stages[bottleneck.also]:
         return ""
     if stage.busy is not None:
-        return f"its workers are at work for {_percent(stage.busy)} of the time"
+        return f"its workers are at work for {percent(stage.busy)} of the time"
     if stage.at_work is not None:
         return f"{show(stage.at_work, 'count')} workers are in it on average"
     return ""
-
-
-def _percent(share: float | None) -> str:
-    return f"{100 * (share or 0.0):.0f} %"

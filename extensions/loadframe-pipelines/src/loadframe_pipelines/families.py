@@ -20,7 +20,6 @@ CUMULATIVE = frozenset(
     | {"busy_weighted", "idle_weighted", "blocked_weighted"}
 )
 GROWING = {"waiting": "waiting_growth", "lag_s": "lag_growth"}
-"""Levels whose growth in a window is reported, too."""
 SEEN_OFTEN = 5
 """Readings of a window from which on the largest number of operations in work counts as the most at once."""
 PRINTED = "statistics that the pipeline prints of its stages (docs/pipelines.md)"

@@ -6,7 +6,7 @@ from loadframe.model.verdict import decide
 from loadframe.reporting import facts, plots, rounding, verdict_words, words
 from loadframe.reporting.vega import INK, QUIET, Canvas, Plot, Size
 from loadframe_pipelines.families import STAGES
-from loadframe_pipelines.stages import Stage, stages_in
+from loadframe_pipelines.stages import Stage, percent, stages_in
 
 BUSY, BLOCKED, IDLE, QUEUE = "#0072B2", "#D55E00", "#DCE6EE", "#E69F00"
 LEGEND = (("at work", BUSY), ("blocked", BLOCKED), ("idle", IDLE), ("queue before it, of its room", QUEUE))
@@ -18,7 +18,7 @@ TERSE_BELOW = 400
 MOST_STAGES = 12
 LONGEST_NAME = 15
 SAID_FROM = 0.35
-TOLD = ("busy", "blocked", "idle", "waiting", "room", "workers", "at_work", "ms_per_entry", "entries")
+FIELDS = ("busy", "blocked", "idle", "waiting", "room", "workers", "at_work", "ms_per_entry", "entries")
 
 
 def rounds(inv: Investigation) -> list[tuple[str, facts.Series]]:
@@ -32,7 +32,7 @@ def title(series: facts.Series, unit: str) -> str:
     if not cells:
         return f"{where}, the stages of the pipeline and their queues"
     name = max(cells, key=lambda name: cells[name].busy or 0.0)
-    return f"{where}, the workers of {name} are at work for {_percent(cells[name].busy)} of the time"
+    return f"{where}, the workers of {name} are at work for {percent(cells[name].busy)} of the time"
 
 
 def note(series: facts.Series) -> str:
@@ -66,12 +66,7 @@ def chart(inv: Investigation, series: facts.Series, size: Size) -> Plot | None:
 
 def table(inv: Investigation) -> list[dict[str, object]]:
     return [
-        {
-            "state": state.role,
-            "level": level,
-            "stage": name,
-            **{field: getattr(cell, field) for field in TOLD},
-        }
+        {"state": state.role, "level": level, "stage": name, **{field: getattr(cell, field) for field in FIELDS}}
         for _, state in rounds(inv)
         for level, cells in sorted(_levels(state).items())
         for name, cell in cells.items()
@@ -115,20 +110,16 @@ def sentences(inv: Investigation) -> list[str]:
 
 def _said(cell: Stage) -> str:
     parts = [
-        f"{_percent(share)} {what}"
+        f"{percent(share)} {what}"
         for share, what in ((cell.busy, "at work"), (cell.blocked, "blocked"), (cell.idle, "idle"))
         if share is not None
     ]
     if not parts and cell.at_work is not None:
         parts = [f"{rounding.plain(cell.at_work)} workers at work"]
-    queue = "" if cell.room is None else f" ({_percent(cell.room)} of its room)"
+    queue = "" if cell.room is None else f" ({percent(cell.room)} of its room)"
     parts += [] if cell.waiting is None else [f"{rounding.plain(cell.waiting)} waiting before it{queue}"]
     parts += [] if cell.ms_per_entry is None else [f"{rounding.plain(cell.ms_per_entry)} ms per entry"]
     return ", ".join(parts) or "nothing of its workers is known"
-
-
-def _percent(share: float | None) -> str:
-    return f"{100 * (share or 0.0):.0f} %"
 
 
 class _Drawing(Canvas):
@@ -154,7 +145,7 @@ class _Drawing(Canvas):
             right = min(left + BAR, at + share * BAR)
             self.box(at, right, top, bottom, colour)
             if share >= SAID_FROM:
-                said = _percent(share) if self._wide and self._columns <= MOST_LEVELS[True] else f"{100 * share:.0f}"
+                said = percent(share) if self._wide and self._columns <= MOST_LEVELS[True] else f"{100 * share:.0f}"
                 self._write((at + right) / 2, (top + bottom) / 2, said, ink, align="center", fontSize=11)
             at = right
         if cell.busy is None and cell.at_work is not None:

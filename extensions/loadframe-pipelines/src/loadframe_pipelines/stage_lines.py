@@ -90,7 +90,10 @@ class RobinHood:
         batched = total * min(1.0, float(match["share"] or 0.0) / 100)
         size = max(1.0, float(match["size"] or 1.0))
         more = {"entries": total, "done": total - batched + batched / size, "busy_s": total * ms / 1000}
-        self._compare(name, total, ms)
+        before, before_s = self._before.get(name, (0.0, 0.0))
+        self._again |= before > 0
+        self._went_back |= total < before or total * (ms + ROUNDED_MS) < before_s
+        self._before[name] = total, total * (ms - ROUNDED_MS)
         sums = self._done.setdefault(name, dict.fromkeys(more, 0.0))
         for key, value in more.items():
             sums[key] += value
@@ -101,13 +104,6 @@ class RobinHood:
         levels = {"order": float(match["order"]), "waiting": waiting, "current": current}
         pool = {} if self._idle is None else {"pool_idle": self._idle}
         return [StageLine(STAGE, name, "", None, {**levels, **pool, **sums})]
-
-    def _compare(self, name: str, total: float, ms: float) -> None:
-        """Note whether a stage has done less than in the report before: then totals are not since its start."""
-        before, before_s = self._before.get(name, (0.0, 0.0))
-        self._again |= before > 0
-        self._went_back |= total < before or total * (ms + ROUNDED_MS) < before_s
-        self._before[name] = total, total * (ms - ROUNDED_MS)
 
     @property
     def since_start(self) -> bool:
@@ -136,8 +132,8 @@ class StageLineError(ValueError): ...
 
 @dataclass(frozen=True, slots=True)
 class StageLine:
-    """What one line says. process: who prints it, where several print lines of a stage. at_s: CLOCK_MONOTONIC, or None.
-    values: by field, at or above 0. ended: the last line of its process: cumulative values stay, gauges are dropped."""
+    """process: who prints it, where several print lines of a stage. at_s: CLOCK_MONOTONIC, or None. values: by field,
+    at or above 0. ended: the last line of its process: cumulative values stay, gauges are dropped."""
 
     kind: str
     name: str
@@ -159,8 +155,7 @@ class StageLines:
 
     @classmethod
     def of(cls, pieces: Iterable[bytes | None]) -> "StageLines":
-        """The lines in all pieces of a file; None stands where it begins again. Only several reports show what
-        RobinHood's totals are of."""
+        """None stands where the file begins again. Only several reports show what RobinHood's totals are of."""
         scout = cls()
         for piece in pieces:
             if piece is None:
@@ -171,7 +166,7 @@ class StageLines:
         return cls(_robinhood=RobinHood(of_periods=not scout._robinhood.since_start))
 
     def feed(self, piece: bytes) -> Iterator[StageLine]:
-        """The lines that end in a piece. A line longer than LONGEST_LINE is ignored."""
+        """A line longer than LONGEST_LINE is ignored."""
         whole, newline, rest = (self._rest + piece).rpartition(b"\n")
         if newline:
             for number, line in enumerate(whole.split(b"\n")):

@@ -1,7 +1,7 @@
 """What a pipeline prints about its stages while a load runs. A thread collects what is new in each file a few times a
 second; lines are parsed once the load has ended, to take no CPU from what is measured. A line without a time has that
-of the look that found it. If several processes work on a stage, each is weighted by the entries that pass through it:
-in a plain mean a scanner with nothing to scan would hide that another's workers are all busy, or blocked."""
+of the look that found it. If several processes work on a stage, each is weighted by the entries that pass through it: a
+plain mean with a scanner that has nothing to scan would hide that another's workers are all busy, or blocked."""
 
 import math
 import os
@@ -24,7 +24,7 @@ Process = tuple[int, str]
 SPENT = {"busy_s": "busy_weighted", "idle_s": "idle_weighted", "blocked_s": "blocked_weighted"}
 """Worker-seconds so far -> the sum of workers' shares derived from them."""
 SMOOTHED_S = 1.0
-"""Averaging time of a process's rate: one that has just ended a large batch is not the only one."""
+"""Of a process's rate: one that has just ended a large batch is not the only one."""
 EVERY_S = 0.2
 MOST_BYTES = 64 << 20
 """Growth of one file in a step that is read; the rest is not."""
@@ -91,7 +91,7 @@ class _File:
     """Changes if another file replaces it, as in log rotation."""
 
     def look(self) -> None:
-        """Take what is new. Links and other than regular files are not read."""
+        """Links and other than regular files are not read."""
         try:
             with closing(regular_file(self.path)) as descriptor:
                 self._take(descriptor)
@@ -122,12 +122,6 @@ class _File:
         if self.taken >= MOST_BYTES:
             self.problem = f"more than {MOST_BYTES >> 20} MiB were written in a step; what follows is not read"
 
-    def skip(self) -> None:
-        """What is there already belongs to earlier steps."""
-        with suppress(OSError):
-            status = self.path.stat(follow_symlinks=False)
-            self.at, self.identity = status.st_size, (status.st_dev, status.st_ino)
-
 
 class Tail:
     def __init__(self) -> None:
@@ -148,8 +142,10 @@ class Tail:
         if not files:
             yield
             return
-        for file in files[: len(kept)]:
-            file.skip()
+        for file in files[: len(kept)]:  # what is there already belongs to earlier steps
+            with suppress(OSError):
+                status = file.path.stat(follow_symlinks=False)
+                file.at, file.identity = status.st_size, (status.st_dev, status.st_ino)
         over = threading.Event()
 
         def follow() -> None:
@@ -168,7 +164,13 @@ class Tail:
         for number, file in enumerate(files):
             file.look()
             lines += self._lines(file, number, of_driver=number >= len(kept))
-        self._add_up(sorted(lines, key=lambda line: line.at_s))
+        lines.sort(key=lambda line: line.at_s)
+        sums = _Sums(driver_alone=all(line.of_driver for line in lines))
+        readings = [reading for reading in (*map(sums.add, lines), sums.last()) if reading is not None]
+        for name in (name for reading in readings for name in reading.counters):
+            if name not in self._specs:
+                self._specs[name] = CounterSpec(name, name, cumulative=is_cumulative(name))
+        self._readings += readings
 
     def readings(self) -> list[Reading]:
         readings, self._readings = sorted(self._readings, key=lambda reading: reading.at_s), []
@@ -205,18 +207,10 @@ class Tail:
         else:
             self._problems.pop(name, None)
 
-    def _add_up(self, lines: "Sequence[_Report]") -> None:
-        sums = _Sums(driver_alone=all(line.of_driver for line in lines))
-        readings = [reading for reading in (*map(sums.add, lines), sums.last()) if reading is not None]
-        for name in (name for reading in readings for name in reading.counters):
-            if name not in self._specs:
-                self._specs[name] = CounterSpec(name, name, cumulative=is_cumulative(name))
-        self._readings += readings
-
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """A line, when it was true, and which process of which file printed it. of_driver: the load driver's."""
+    """at_s: when it was true. process: which of which file printed it. of_driver: the load driver's."""
 
     at_s: float
     line: StageLine

@@ -64,14 +64,14 @@ class Stage:
 
     @property
     def is_single(self) -> bool:
-        """Whether one operation is in work all the time and never two, although there are workers for more."""
+        """One operation is in work all the time and never two, although there are workers for more."""
         several = self.workers is not None and self.workers > 1.0
         single = self.most_current is not None and 0.5 <= self.most_current < MANY
         return several and single and (self.at_work or 0.0) >= FULL and not self.is_blocked
 
     @property
     def is_uneven(self) -> bool:
-        """Whether its workers are at work where its entries are, while its workers in another process are not."""
+        """Its workers are at work where its entries are, while those in another process are not."""
         if self.busy is None or self.at_work is None or not self.workers:
             return False
         return self.busy - self.at_work / self.workers >= SOME
@@ -90,15 +90,15 @@ class Stage:
 
     @property
     def counts_entries(self) -> bool:
-        """Whether its queue seems to count entries, although an operation takes several: about as many wait as an
-        operation takes. Of batches fewer would wait, or more and more."""
+        """About as many wait as an operation takes, although it takes several. Of batches fewer would wait, or more and
+        more."""
         if self.waiting is None or self.batch is None or self.batch < MANY:
             return False
         return self.batch / ABOUT <= self.waiting <= self.batch * max(1.0, self.workers or 1.0)
 
     @property
     def queue_grows(self) -> bool:
-        """Whether more arrive than are done. In a queue that operations empty, what a window ends with is chance."""
+        """In a queue that operations empty, what a window ends with is chance."""
         rate = self.entries if self.counts_entries else self.done
         return self.growth is not None and self.growth > GROWS * max(rate or 0.0, 1e-9)
 
@@ -110,7 +110,7 @@ class Stage:
 
     @property
     def is_fed(self) -> bool:
-        """Whether more arrive than it takes: its queue is full or fills or, with unknown capacity, is long."""
+        """Its queue is full or fills or, with unknown capacity, is long."""
         if self.waiting is None:
             return False
         long = self.room is None and self.waiting >= LONG * max(1.0, self.workers or 1.0)
@@ -118,14 +118,14 @@ class Stage:
 
     @property
     def keeps_up(self) -> bool:
-        """Whether its operations take all that waits: then it is always at work, however little arrives."""
+        """Its operations take all that waits: then it is always at work, however little arrives."""
         if self.waiting is None or self.batch is None or self.is_fed:
             return False
         return self.batch >= MANY and self.waiting <= self.batch * max(1.0, self.workers or 1.0)
 
     @property
     def contradicts(self) -> bool:
-        """Whether its operations in work contradict their duration (Little's law)."""
+        """Its operations in work contradict their duration (Little's law)."""
         if not self.current or not self.at_work:
             return False
         counted = (self.at_work, self.at_work * (self.batch or 1.0))
@@ -152,7 +152,6 @@ ENDS = {
     "room": "queue_share",
     "most_current": "current_most",
 }
-"""Suffixes of metrics that differ from the field's name."""
 SPENT = ("busy", "idle_s", "blocked_s")
 
 
@@ -260,3 +259,7 @@ def _of_pool(stages: Sequence[Stage], idle: float) -> Limiting | str:
     if not waits:
         return Limiting("source", 0)
     return Limiting("quota", max(waits, key=lambda place: stages[place].waiting or 0.0), ("queue",))
+
+
+def percent(share: float | None) -> str:
+    return f"{100 * (share or 0.0):.0f} %"

@@ -50,7 +50,6 @@ def _objective(kept: TuningObjective | None, *, proved: bool = True) -> Json | N
 
 
 def _with_one_proof(body: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 had the best settings' verdict at its top, and did not say that a gain may be overstated."""
     proof = {name: body.pop(name, None) for name in ("verdict", "fresh", "levels")}
     if isinstance(proof["verdict"], dict):
         overstates = body.get("end") == "gained" and proof["fresh"] is None
@@ -60,7 +59,7 @@ def _with_one_proof(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _whole(run: RunFolder, tuning: Tuning, end: Ended) -> Tuning:
-    """The record of a search with run quality, trials and file. RunError for settings that the target cannot have."""
+    """With run quality, trials and file. RunError for settings that the target cannot have."""
     try:
         study = run.declared()
         tuning = with_file(tuning, registry.of_study(study) if study.target.kind in registry.KINDS else None)
@@ -91,5 +90,5 @@ TUNING = KindOfAnswer(
 
 
 def save(run: RunFolder, tuning: Tuning) -> None:
-    """Write the record of a search so far; its trials have a file of their own."""
+    """Its trials have a file of their own."""
     TUNING.save(run, replace(tuning, trials=()))

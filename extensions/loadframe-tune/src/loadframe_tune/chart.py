@@ -32,7 +32,7 @@ def kind(trial: TuningTrial) -> str:
 
 
 def best_so_far(tuning: Tuning) -> list[float]:
-    """The highest ratio of all complete trials up to each one; the start has 1."""
+    """The start has 1."""
     ratios = (trial.ratio if trial.ratio is not None and kind(trial) == "trial" else 1.0 for trial in tuning.trials)
     return list(itertools.accumulate(ratios, max, initial=1.0))[1:]
 
@@ -66,7 +66,6 @@ def _range(tuning: Tuning) -> tuple[float, float]:
 
 
 def trials(tuning: Tuning, size: Size) -> Plot | None:
-    """Every trial's ratio to the start over its number, the best so far as a line, and the proof behind them."""
     if not tuning.trials:
         return None
     verdict, last = tuning.reported, tuning.trials[-1].number

@@ -77,9 +77,8 @@ def searched(
     earlier: Sequence[TuningTrial],
     searching: Callable[[SettingsSearch, int], None],
 ) -> Tuning:
-    """Search from the study's state, and prove the best. examined: its first curve, which says what to try first, and
-    at which levels settings are judged, the highest first. memory_bytes: as for space.vary. earlier: trials of a
-    run to continue. searching: takes the trials."""
+    """examined: the first curve, which says what to try first, and at which levels settings are judged, the highest
+    first. memory_bytes: as for space.vary. earlier: trials of a run to continue. searching: takes the trials."""
     study, round_ = book.bench.study, examined.round
     remedies = [
         {change.setting: change.after for change in remedy.changes if change.layer == "server" and change.needed}
@@ -102,7 +101,7 @@ def searched(
 
 
 def trials_of(path: Path, study: Study) -> list[TuningTrial]:
-    """The trials of a run of the same study; RunError for a run of another one."""
+    """RunError for a run of another study."""
     run = open_run(path)
     before, now = run.study(), study.resolved()
     tables = ("target", "cage", "workload", "load", "host", "objective")

@@ -20,10 +20,10 @@ TrialReason = Literal["start", "diagnosis", "search", "again"]
 
 @dataclass(frozen=True, slots=True)
 class TuningTrial:
-    """One trial. changes: against the start. throughput: in 1/s, by level; without levels that the first one made
-    hopeless. ratio: against the start, over these levels; None where the target would not work (`failed`). steps: their
-    numbers in its run. objective_use: largest share used of what the objective allows (above 1: missed), or None.
-    missed: what it clearly missed, in words, or "". host: of a fleet, whose start is the reference, or ""."""
+    """changes: against the start. throughput: in 1/s, by level; without levels that the first one made hopeless. ratio:
+    against the start, over these levels; None where the target would not work (`failed`). steps: their numbers in its
+    run. objective_use: largest share used of what the objective allows (above 1: missed), or None. missed: what it
+    clearly missed, in words, or "". host: of a fleet, whose start is the reference, or ""."""
 
     number: int
     reason: TrialReason
@@ -40,8 +40,8 @@ class TuningTrial:
 
 @dataclass(frozen=True, slots=True)
 class SettingWorth:
-    """What all trials together show of one value of a setting: throughput over that with the value before, all other
-    settings at their best, after shrinkage; low, high: 95 % interval."""
+    """Throughput over that with the value before, all other settings at their best, after shrinkage; low, high: 95 %
+    interval."""
 
     value: SettingValue
     ratio: float
@@ -51,9 +51,9 @@ class SettingWorth:
 
 @dataclass(frozen=True, slots=True)
 class TunedSetting:
-    """A setting that was varied. before: at the start; values: all candidates; after: the best one, possibly as before.
-    restart: the running target does not take it. gives_up: what may be lost then. worth: of the value after, or of a
-    setting that stays its most promising other value; None in a stopped run."""
+    """before: at the start; values: all candidates; after: the best one, possibly as before. restart: the running
+    target does not take it. gives_up: what may be lost then. worth: of the value after, or of a setting that stays its
+    most promising other value; None in a stopped run."""
 
     name: str
     before: SettingValue
@@ -66,7 +66,7 @@ class TunedSetting:
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveSide:
-    """A state against an objective at a level, medians of blocks. latency_p95_ms: 0 if unknown. lost_share: 0..1."""
+    """latency_p95_ms: median of blocks, 0 if unknown. lost_share: 0..1."""
 
     latency_p95_ms: float
     lost_share: float
@@ -75,8 +75,6 @@ class ObjectiveSide:
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveLevel:
-    """The objective at a judged level: as given, and with the best settings in the proof, if there was one."""
-
     load: float
     before: ObjectiveSide
     after: ObjectiveSide | None
@@ -84,8 +82,6 @@ class ObjectiveLevel:
 
 @dataclass(frozen=True, slots=True)
 class TuningObjective:
-    """What the study asks of settings besides throughput, and the result at each judged level."""
-
     asked: CapacityObjective
     levels: tuple[ObjectiveLevel, ...]
 
@@ -96,8 +92,8 @@ class TuningObjective:
 
 @dataclass(frozen=True, slots=True)
 class TuningProof(Compared):
-    """Settings that were proved against the start in blocks of their own. changes: against the start. expected: the
-    ratio promised before, after shrinkage. objective: of the fresh blocks if there are any; None if none is set."""
+    """Against the start in blocks of their own. changes: against the start. expected: the ratio promised before, after
+    shrinkage. objective: of the fresh blocks if there are any; None if none is set."""
 
     changes: Mapping[str, SettingValue]
     expected: float
@@ -112,11 +108,11 @@ class TuningProof(Compared):
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The result of a search. expected: the ratio to the start that its trials promise, after shrinkage. proof: of the
-    best settings, or the first after them that held, or None. failed_proofs: in order. left_out: settings that were not
-    varied, and why. hosts: of a fleet, how equal they are, or None. file_name, file_text: the settings in the target's
-    own format; "" where nothing is proved. findings: the cause found at the start. objective: besides throughput, or
-    None. study, host, quality: None until the run is written down."""
+    """expected: the ratio to the start that its trials promise, after shrinkage. proof: of the best settings, or the
+    first after them that held, or None. failed_proofs: in order. left_out: settings that were not varied, and why.
+    hosts: of a fleet, how equal they are, or None. file_name, file_text: the settings in the target's own format; ""
+    where nothing is proved. findings: the cause found at the start. objective: besides throughput, or None. study,
+    host, quality: None until the run is written down."""
 
     end: TuningEnd
     axis: str

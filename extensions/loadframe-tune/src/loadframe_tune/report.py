@@ -223,7 +223,6 @@ def answer(tuning: Tuning) -> str:
 
 
 def _deciding_sentence(tuning: Tuning) -> str:
-    """Where the reported gain comes from; "" where nothing is proved."""
     if tuning.end != "gained" or tuning.proof is None:
         return ""
     if tuning.proof.fresh is None:
@@ -232,7 +231,6 @@ def _deciding_sentence(tuning: Tuning) -> str:
 
 
 def _after_it(tuning: Tuning) -> str:
-    """How many more candidates failed their proofs, without a gain."""
     count = len(other_proofs(tuning))
     return f", and the next best {'one' if count == 1 else f'{count} ones'} did not hold either" if count else ""
 
@@ -248,7 +246,7 @@ def _side(side: ObjectiveSide) -> str:
 
 
 def other_proofs(tuning: Tuning) -> list[TuningProof]:
-    """The failed proofs, without the one that the answer is about."""
+    """Without the one that the answer is about."""
     return list(tuning.failed_proofs if tuning.end in ("gained", "stopped") else tuning.failed_proofs[1:])
 
 
@@ -293,6 +291,5 @@ def _prices(tuning: Tuning) -> list[str]:
 
 
 def fate(trial: TuningTrial) -> str:
-    """Outcome of a trial, in words; "" for a complete one."""
     missed = f"missed the objective {trial.missed}" if trial.missed else "ended early" if trial.ended_early else ""
     return f"failed: {trial.failed}" if trial.failed else missed

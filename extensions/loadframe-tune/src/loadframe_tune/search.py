@@ -19,13 +19,13 @@ STEPS = 7
 """Values of a range: from 128 MiB to 8 GiB each is twice the one before."""
 
 Point = tuple[int, ...]
-"""A state of the settings: the position of each dimension's value."""
+"""The position of each dimension's value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A setting to vary. values: each once, rising where ordered. start: the position of the current value. ordered:
-    False for words without an order. bytes_each: memory per unit of a value."""
+    """values: each once, rising where ordered. start: the position of the current value. ordered: False for words
+    without an order. bytes_each: memory per unit of a value."""
 
     name: str
     values: tuple[SettingValue, ...]
@@ -44,7 +44,7 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """All settings that may be varied, the most promising first. memory_bytes: for all of them together."""
+    """dimensions: the most promising first. memory_bytes: for all of them together."""
 
     dimensions: tuple[Dimension, ...]
     memory_bytes: float = math.inf
@@ -54,21 +54,19 @@ class Space:
         object.__setattr__(self, "start", tuple(dimension.start for dimension in self.dimensions))
 
     def fits(self, point: Point) -> bool:
-        """Whether the settings fit into memory; those of the start do by definition."""
+        """Those of the start do by definition."""
         return point == self.start or self.takes(point) <= max(self.memory_bytes, self.takes(self.start))
 
     def takes(self, point: Point) -> float:
-        """Bytes of memory that the settings take."""
         placed = zip(self.dimensions, point, strict=True)
         return math.fsum(row.bytes_each * float(row.values[place]) for row, place in placed if row.bytes_each)
 
     def changes(self, point: Point) -> dict[str, SettingValue]:
-        """The settings that differ from the start."""
         placed = zip(self.dimensions, point, strict=True)
         return {row.name: row.values[place] for row, place in placed if place != row.start}
 
     def point(self, changes: Mapping[str, SettingValue]) -> Point:
-        """The point with these changes to the start, at the nearest values, without settings that are not searched."""
+        """At the nearest values, without settings that are not searched."""
         return tuple(row.position(changes[row.name]) if row.name in changes else row.start for row in self.dimensions)
 
 
@@ -96,7 +94,7 @@ def _two_digits(value: float) -> float:
 def dimension(
     name: str, values: Sequence[SettingValue], start: SettingValue, *, ordered: bool, bytes_each: float = 0.0
 ) -> Dimension:
-    """A setting with these values and the current one. ValueError where there is nothing to vary."""
+    """ValueError where there is nothing to vary."""
     every = {*values, start}
     chosen = tuple(sorted(every, key=float)) if ordered else tuple(dict.fromkeys([start, *values]))
     if len(chosen) < 2:
@@ -105,7 +103,7 @@ def dimension(
 
 
 def changed(point: Point, place: int, value: int) -> Point:
-    """The point with another value of one setting, both by their positions."""
+    """place, value: positions."""
     return (*point[:place], value, *point[place + 1 :])
 
 
@@ -159,13 +157,13 @@ class Search:
         self._fitted = None
 
     def forget(self) -> None:
-        """Drop all trials, to observe them again against another measurement of the start."""
+        """To observe them again against another measurement of the start."""
         self.outcomes.clear()
         self._fitted = None
 
     def propose(self, pending: Sequence[Point] = ()) -> Proposal:
-        """What to try next. pending: points being measured, which are taken to come out as expected, so that the next
-        one adds information (the Kriging believer: Ginsbourger, Le Riche and Carraro 2010)."""
+        """pending: points being measured, which are taken to come out as expected, so that the next one adds
+        information (the Kriging believer: Ginsbourger, Le Riche and Carraro 2010)."""
         known = self.outcomes
         try:
             for point in pending:
@@ -191,8 +189,8 @@ class Search:
         return Proposal(point, "again" if self._times(point) else "search")
 
     def best(self, failed: Collection[Point] = ()) -> Point:
-        """The recommended point: of those tried the one with the highest expectation, without changes that do not pay;
-        else the start. failed: points that failed a proof; they are skipped, and what reduces to one of them."""
+        """Of those tried the one with the highest expectation, without changes that do not pay; else the start. failed:
+        points that failed a proof; they are skipped, and what reduces to one of them."""
         for point in self._ranked():
             plain = self._simplified(point, failed)
             if plain not in failed:
@@ -226,24 +224,20 @@ class Search:
             rows.append((values[top], float(gains[top]), float(spreads[top])))
         return rows
 
-    def leading_gain(self) -> float:
-        """Expected throughput of the best point so far over the start's."""
-        return self.expected_gain(self._ranked()[0])
-
-    def expected_gain(self, point: Point) -> float:
-        """Throughput of a point over the start's, after shrinkage."""
-        here, start = self._means([point, self.space.start])
+    def expected_gain(self, point: Point | None = None) -> float:
+        """After shrinkage, over the start; by default of the most promising point so far."""
+        here, start = self._means([self._ranked()[0] if point is None else point, self.space.start])
         return math.exp(here - start)
 
     def _times(self, point: Point) -> int:
         return sum(outcome.point == point for outcome in self.outcomes)
 
     def _refused(self) -> set[Point]:
-        """Points with which the target did not work, or that missed the objective."""
+        """Including those that missed the objective."""
         return {outcome.point for outcome in self.outcomes if outcome.value is None} | self._missing()
 
     def _missing(self) -> set[Point]:
-        """Points that missed the objective in more than half of their trials; never the start."""
+        """In more than half of their trials; never the start."""
         missed = Counter(outcome.point for outcome in self.outcomes if outcome.missed)
         return {point for point, times in missed.items() if 2 * times > self._times(point)} - {self.space.start}
 
@@ -254,8 +248,7 @@ class Search:
         return [tried[place] for place in np.argsort(-self._means(tried), kind="stable")]
 
     def _untried(self, best: Point) -> list[Point]:
-        """Allowed points: single changes of the best, the start and the most promising one, pairs of changes, random
-        ones."""
+        """Single changes of the best, the start and the most promising one, pairs of changes, random ones."""
         singles = [*self._singles(best), *self._singles(self.space.start)]
         pairs = []
         for _ in singles:
@@ -268,7 +261,6 @@ class Search:
         return [point for point in points if point not in tried and self.space.fits(point)]
 
     def _singles(self, base: Point) -> list[Point]:
-        """A point and every single change of it."""
         return [
             changed(base, place, value)
             for place, dimension in enumerate(self.space.dimensions)
@@ -276,7 +268,7 @@ class Search:
         ]
 
     def _climbed(self, point: Point) -> Point:
-        """The point with the highest expectation, as far as single changes lead there."""
+        """As far as single changes lead there."""
         refused = self._refused()
         for _ in range(CLIMBS):
             others = (other for other in self._singles(point) if other not in refused and self.space.fits(other))

@@ -60,11 +60,11 @@ class Surrogate:
         self._weights = np.linalg.solve(self._factor.T, self._half(values))
 
     def mean(self, points: Numbers) -> Numbers:
-        """Expected log throughput against the start, shape (m,)."""
+        """Log throughput against the start, shape (m,)."""
         return np.asarray(self._between(points) @ self._weights)
 
     def gains(self, points: Numbers, incumbent: Numbers) -> tuple[Numbers, Numbers]:
-        """Expected gain of each point over the incumbent, and its standard deviation, in logarithms."""
+        """Of each point over the incumbent, and its standard deviation, in logarithms."""
         both = np.vstack([incumbent[None, :], points])
         mean, variance, covariance = self._posterior(both, incumbent[None, :])
         difference = np.maximum(variance + variance[0] - 2 * covariance[:, 0], 0.0)
@@ -125,7 +125,7 @@ class Surrogate:
         return belief
 
     def _density(self, belief: Belief) -> float:
-        """Logarithm of the posterior density, up to a constant."""
+        """Logarithm, up to a constant."""
         factor = self._cholesky(belief)
         half = np.linalg.solve(factor, self._values)
         likelihood = -0.5 * float(half @ half) - float(np.log(np.diag(factor)).sum())

@@ -1,5 +1,5 @@
-"""The trials of a search on a real target, all compared with the start: a median of blocks of which most agree,
-measured again when a trial looks too good. A stall in few of its steps would make every trial look fast."""
+"""The trials of a search on a real target, all compared with the start: a median of blocks of which most agree, as a
+stall in few of its steps would make every trial look fast. It is measured again when a trial looks too good."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -34,17 +34,15 @@ from loadframe_tune.model import ObjectiveLevel, ObjectiveSide, TuningObjective,
 from loadframe_tune.search import Outcome, Point, Proposal, Search, Space
 
 START_ROUND = 1
-"""Round of the start's steps."""
 ALIKE = 1.5
 """Throughputs agree within this factor of their median; a stalled one does not."""
 MOST_BLOCKS = 5
 """Blocks at a level at which the first ones do not agree: the median then tolerates two stalls."""
 BLOCKS_AGAIN = 3
-"""Blocks of a start that is measured again."""
 
 
 def measure_start(book: Bookkeeping) -> None:
-    """Measure the start at the study's levels; in more blocks where the first ones disagree. TooFewRequests."""
+    """At the study's levels; in more blocks where the first ones disagree. TooFewRequests."""
     levels = list(book.bench.study.levels)
     book.progress.phase(f"measuring {counted(len(levels), 'level')} as given", len(levels) * FEWEST_BLOCKS)
     for block in range(1, FEWEST_BLOCKS + 1):
@@ -61,7 +59,7 @@ def measure_start(book: Bookkeeping) -> None:
 
 
 class Start(AnyStart):
-    """The start as it was measured on this machine, where it can be measured again."""
+    """On this machine, where it can be measured again."""
 
     def blocks(self) -> list[float]:
         """The same of each of its own blocks: the noise; without stalled ones, unless all disagree with the median."""
@@ -70,12 +68,12 @@ class Start(AnyStart):
         return [self.value(steps) for steps in agreeing or blocks]
 
     def agrees(self, steps: Sequence[Step]) -> bool:
-        """Whether other steps of the start have about the same throughput at every level."""
+        """About the same throughput at every level."""
         return all(_alike(step.throughput, self.reference[step.level]) for step in steps)
 
     def again(self, book: Bookkeeping) -> "Start":
-        """The start after another block. Where that disagrees with those before, only new blocks count: trials are
-        compared with what is measured close to them."""
+        """Where another block disagrees with those before, only new blocks count: trials are compared with what is
+        measured close to them."""
         book.progress.say("a trial looks too good: measuring the start again")
         fresh = self._block(book)
         if self.agrees(fresh):
@@ -104,8 +102,8 @@ def _alike(rate: float, other: float) -> bool:
 
 
 def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjective) -> Curve:
-    """The levels of the start's curve on which settings are judged: below the first that misses the objective, or the
-    lowest. In an open loop that first one, too: below it all that is offered is served already."""
+    """On which settings are judged: below the first that misses the objective, or the lowest. In an open loop that
+    first one, too: below it all that is offered is served already."""
     levels = [point.load for point in curve.points]
     met = list(takewhile(lambda level: side(objective, start, level).met, levels))
     count = len(met) + 1 if curve.axis in OPEN_LOOP_AXES else max(len(met), 1)
@@ -113,7 +111,7 @@ def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjecti
 
 
 def objective_use(objective: CapacityObjective | None, steps: Sequence[Step]) -> float | None:
-    """The largest share used of what it allows; None without an objective, or steps."""
+    """None without an objective, or steps."""
     if objective is None or not steps:
         return None
     return max(_use(objective, steps, level) for level in {step.level for step in steps})
@@ -135,7 +133,7 @@ def side(objective: CapacityObjective, steps: Sequence[Step], level: float) -> O
 def objective_sides(
     objective: CapacityObjective | None, levels: Sequence[float], before: Sequence[Step], after: Sequence[Step]
 ) -> TuningObjective | None:
-    """The objective at each level. after: steps of a proof, perhaps none."""
+    """after: steps of a proof, perhaps none."""
     if objective is None:
         return None
     sides = (
@@ -194,18 +192,18 @@ class Trials:
         self.recalled = self.next_number - 1
 
     def kept_s(self) -> float:
-        """Seconds to reserve for the first proof and the fewest fresh blocks after it."""
+        """For the first proof and the fewest fresh blocks after it."""
         least, most = self.proof_s()
         again = self.book.budget.cost_s(2 * fresh.BLOCKS * self.levels)
         return max(least, min(most + again, PROOF_SHARE * self.book.budget.total_s))
 
     def proof_s(self) -> tuple[float, float]:
-        """Seconds that the shortest and the longest proof take, without fresh blocks."""
+        """The shortest and the longest, without fresh blocks."""
         blocks, cost_s = self.book.bench.study.measure.blocks, self.book.budget.cost_s
         return cost_s(2 * blocks.min * self.levels), cost_s(2 * blocks.max * self.levels)
 
     def take_here(self, most: int) -> None:
-        """Take trials up to that number on this machine, one after the other, as far as the budget goes."""
+        """As far as the budget goes."""
         book, left = self.book, self.left(most)
         book.progress.phase(f"up to {left} trials of {self.varied} settings", left * len(self.levels))
         while len(self.done) < most and book.budget.affords(self.levels, self.kept_s()):
@@ -232,7 +230,6 @@ class Trials:
         self._add(self._judged(number, proposed.proposal, steps, failed, start, host))
 
     def take(self, proposal: Proposal) -> None:
-        """Take and record a trial."""
         number, floors = self.next_number, self.floors(self.start)
         steps: list[Step] = []
         failed = ""
@@ -274,7 +271,7 @@ class Trials:
 
     def floors(self, start: AnyStart) -> dict[float, float]:
         """Throughput (1/s) by level below which a trial against that start is hopeless."""
-        best = max(1.0, self.search.leading_gain())
+        best = max(1.0, self.search.expected_gain())
         return {level: HOPELESS * best * start.reference[level] for level in self.levels}
 
     @property
@@ -295,14 +292,14 @@ class Trials:
         self.run.append_line(TRIALS, TRIAL, trial)
 
     def refuse(self, point: Point, why: str) -> None:
-        """Record that the target does not work with a point outside of its trial, before anything else can fail."""
+        """Outside of its trial, and recorded before anything else can fail."""
         trial = TuningTrial(self.next_number, "again", self.space.changes(point), {}, None, failed=why)
         self._add(trial)
         self.notes.append(f"The most promising settings then, {named(trial.changes)}, failed: {why.rstrip('.')}.")
         self.book.bench.recover(START)
 
     def observe(self, point: Point, steps: Sequence[Step], *, missed: bool = False, use: float | None = None) -> None:
-        """Learn from steps of a point that are no trial. missed: the objective; use: the share of it that they used."""
+        """Of a point in steps that are no trial. missed: the objective; use: the share of it that they used."""
         served = all(step.throughput > 0 for step in steps)
         self._observe(point, self.start.value(steps) if served else None, missed=missed, use=use)
 
@@ -345,7 +342,6 @@ class Trials:
 
 
 def named(changes: Mapping[str, SettingValue]) -> str:
-    """Settings as "name = value, ..."."""
     return ", ".join(f"{name} = {value}" for name, value in changes.items())
 
 
