@@ -454,7 +454,7 @@ def test_a_log_tells_the_port_that_it_was_given(make: Make) -> None:
 
 @pytest.mark.long
 def test_one_that_listens_on_another_port_is_told_which(make: Make, lease: Lease) -> None:
-    with pytest.raises(TargetError, match=r"listens on port \d+, and was told \d+") as caught:
+    with pytest.raises(TargetError, match=r"listens on port \d+, and was given \d+") as caught:
         make(**habit("elsewhere", "4s")).start(TargetState())
     assert "{port}" in caught.value.remedy
     assert left(lease) == ()
