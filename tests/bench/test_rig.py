@@ -28,6 +28,7 @@ class Remembering:
 
     kind = "remembering"
     private = True
+    initial = None
 
     def __init__(self) -> None:
         self.done: list[Any] = []
