@@ -32,9 +32,9 @@ NO_MEMORY = ("cannot allocate memory", "failed to map segment", "can't start new
 
 
 def is_of_stop(error: BaseException) -> bool:
-    """Whether a signal has stopped the command: pydantic's builder makes Ctrl-C its error."""
+    """Whether a signal has stopped the command, and a library made that its error: pydantic does, by its text."""
     stopped = any(signal.getsignal(number) == ignore for number in STOPPING)
-    return stopped and KeyboardInterrupt.__name__ in str(error)
+    return stopped and (KeyboardInterrupt.__name__ in str(error) or isinstance(error.__cause__, KeyboardInterrupt))
 
 
 def in_words(error: Exception) -> UserError:
