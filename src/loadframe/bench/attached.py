@@ -239,7 +239,7 @@ def is_dynamic(row: KindOfTarget, name: str) -> bool:
 
 
 def running(study: Study, durable: DurableJournal) -> AttachedTarget:
-    """TargetError where it is not found."""
+    """The running server that a study names. TargetError where it is not found."""
     return RunningTarget(study, durable) if study.target.is_running_service else AttachedTarget(study, durable)
 
 

@@ -61,7 +61,7 @@ class Bench(Protocol):
         """Raises as Target.check does. kind: of the target, if not the study's own."""
 
     def use(self, name: str) -> dict[str, SettingValue]:
-        """Returns the target's effective settings. TargetError."""
+        """Bring the target to a declared state; returns its effective settings. TargetError."""
 
     def starts_fresh(self, name: str) -> bool:
         """As `use`; returns whether the target has served no step since its start."""
@@ -70,7 +70,7 @@ class Bench(Protocol):
         """Whether earlier requests may matter to a step."""
 
     def recover(self, name: str) -> None:
-        """A restart, whatever has become of the target."""
+        """Restart the target, whatever has become of it."""
 
     def is_cache(self, name: str) -> bool:
         """Whether a treatment's target is a cache that the workload asks for objects."""
@@ -79,11 +79,11 @@ class Bench(Protocol):
     def kind(self) -> str: ...
     @property
     def is_local(self) -> bool:
-        """As far as known."""
+        """Whether the target is on this machine, as far as known."""
 
     @property
     def free_disk_bytes(self) -> float:
-        """Of the file system that holds the target's data; infinite where that is not ours."""
+        """Free space of the file system that holds the target's data; infinite where that is not ours."""
 
     @property
     def endpoint(self) -> Endpoint: ...
@@ -104,13 +104,13 @@ class Bench(Protocol):
 
 
 class OnBench(Target, Protocol):
-    """With defaults for a private one. `effective` includes the limits of its cages."""
+    """A target on the bench, with defaults for a private one. `effective` includes the limits of its cages."""
 
     exposure: Exposure
     private: bool
     """Whether Loadframe starts it, so that changes end with it."""
     cages: tuple[Cage, ...]
-    """On this machine."""
+    """Its cages on this machine."""
     initial: TargetState | None = None
     """Its state before it is brought to another one; None: it is started in the one asked for."""
 
@@ -136,7 +136,7 @@ class OnBench(Target, Protocol):
         return []
 
     def local(self) -> bool:
-        """As far as known."""
+        """Whether it is on this machine, as far as known."""
         return True
 
     def first_process(self) -> tuple[int, ...]:
@@ -147,4 +147,4 @@ class OnBench(Target, Protocol):
         """Files to which it prints statistics of a pipeline's stages."""
 
     def notes(self) -> tuple[str, ...]:
-        """For the report."""
+        """Notes for the report."""

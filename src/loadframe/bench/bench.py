@@ -1,5 +1,5 @@
-"""One target, one workload, one recorder and a journal; takes one step at a time. On exit all that it started has
-ended, and all that it made outside the run folder is gone."""
+"""The test bench: one target, one workload, one recorder and a journal; takes one step at a time. On exit all that it
+started has ended, and all that it made outside the run folder is gone."""
 
 import math
 import shutil
@@ -56,7 +56,7 @@ from loadframe.workloads.forking import end_fork_servers
 
 
 class RealBench(Bench):
-    """Enter it before use."""
+    """Takes steps of one study into one run folder. Enter it before use."""
 
     def __init__(self, study: Study, run: RunFolder, say: Callable[[str], None] = lambda _: None) -> None:
         """say: called with what ends and is reverted on Ctrl-C."""

@@ -28,6 +28,7 @@ WASH_SHARE = 0.5
 LONGER = 1.25
 """A window that was too short is made this much longer than needed: the next may have fewer requests by chance."""
 MOST_LONGER = 3
+"""Repetitions of a step with a longer window."""
 OVERDRAWN = 2.0
 """At this multiple of the budget no window is made longer, and no step of a sweep begins."""
 REPEATED_SHARE = 0.2
@@ -41,20 +42,20 @@ class Block:
 
 
 class TakesBlocks(Protocol):
-    """On other machines, several at a time, each whole on one."""
+    """Takes blocks on other machines, several at a time, each whole on one."""
 
     @property
     def at_once(self) -> int: ...
     def __call__(self, blocks: Sequence[Block], *, round_number: int | None, purpose: Purpose) -> list[Step]:
-        """In order. TargetError where the target does not work with a treatment."""
+        """The steps, in order. TargetError where the target does not work with a treatment."""
 
 
 @dataclass
 class Bookkeeping:
-    """random: decides the order within each block. warms: precede a step by an uncounted one where the target had to be
-    started. washes: by a shorter one after another treatment. error: left of what all remedies of an investigation
-    share. elsewhere: takes whole blocks in place of the bench. fallen: by state, the lowest load at which the target
-    failed. titles: of states."""
+    """What a run has measured so far. random: decides the order within each block. warms: precede a step by an
+    uncounted one where the target had to be started. washes: by a shorter one after another treatment. error: left of
+    what all remedies of an investigation share. elsewhere: takes whole blocks in place of the bench. fallen: by state,
+    the lowest load at which the target failed. titles: of states."""
 
     bench: Bench
     budget: Budget
@@ -101,8 +102,8 @@ class Bookkeeping:
         return steps
 
     def take(self, request: StepRequest) -> Step:
-        """Repeated once if disturbed (the less disturbed one counts), and with a longer warm-up if that had not
-        ended."""
+        """Take a step: repeated once if disturbed (the less disturbed one counts), and with a longer warm-up if that
+        had not ended."""
         level, started = request.level, self.budget.clock()
         self._wash_out(request.treatment, level, sizing=request.purpose == "sizing")
         request = replace(request, warmup_s=self.settling.warmup_s(level))
@@ -186,11 +187,12 @@ class Bookkeeping:
         return self.titles.get(treatment, treatment)
 
     def remedy_s(self, blocks: int) -> float:
-        """Sizing, a proof at two levels in this number of blocks, and a look at the result."""
+        """Seconds for sizing, a proof at two levels in this number of blocks, and a look at the result."""
         if not self.tries_remedies:
             return 0.0
         levels = list(self.bench.study.levels)
         return self.budget.cost_s(levels[-1:] + 2 * blocks * levels[-2:] + FEWEST_BLOCKS * levels)
 
     def of(self, treatment: str) -> list[Step]:
+        """The steps of a treatment that count."""
         return [step for step in self.steps if step.treatment == treatment and step.counts]

@@ -16,7 +16,7 @@ FIRST_GUESS = 1.6
 
 @dataclass
 class Budget:
-    """For the whole command."""
+    """Seconds for the whole command."""
 
     total_s: float
     window_s: float
@@ -37,7 +37,7 @@ class Budget:
         self._costs.setdefault(level, []).append(seconds)
 
     def cost_s(self, levels: Sequence[float]) -> float:
-        """Of further steps at these levels, each at the median of those at the nearest level so far."""
+        """Seconds for further steps at these levels, each at the median of those at the nearest level so far."""
         if not self._costs:
             return self.guessed_s(len(levels))
         return sum(

@@ -187,8 +187,8 @@ class CagedTarget(OnBench):
 
 
 def make_target(study: Study, lease: Lease, kind: str, driver: Privilege) -> CagedTarget:
-    """Not created yet. driver: the user of the load driver, of an embedded target, and of what stands in front of
-    shards. CageError, StudyError."""
+    """A target of this kind, not created yet. driver: the user of the load driver, of an embedded target, and of what
+    stands in front of shards. CageError, StudyError."""
     of = kind if kind != study.target.kind else ""
     study = study.around(kind)
     shards = study.target.shards

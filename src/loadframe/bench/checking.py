@@ -39,8 +39,8 @@ from loadframe.workloads.http import Http
 
 
 def check_study(study: Study, *, target_here: bool = True, driver_here: bool = True) -> None:
-    """StudyError, CageError for unavailable CPUs, MissingTool. target_here, driver_here: whether each runs on this
-    machine."""
+    """StudyError for a study that cannot be carried out, CageError for unavailable CPUs, MissingTool. target_here,
+    driver_here: whether each runs on this machine."""
     of_target = (_check_attached, _check_settings, _check_embedded, _check_address, _check_metrics, check_host)
     cages = partial(_check_cages, target_here=target_here)
     check_all(partial(check, study) for check in (_check_workload, *of_target, cages))
@@ -227,6 +227,7 @@ def check_stages(study: Study) -> None:
 
 
 def need_stages(what: str) -> None:
+    """MissingTool where no family reads statistics of stages."""
     if "pipeline" not in FAMILIES:
         raise not_installed(FAMILIES_GROUP, "pipeline", what)
 
@@ -316,7 +317,7 @@ def _check_restart(study: Study) -> None:
 
 
 def unseen(study: Study, processes: bool) -> tuple[str, ...]:
-    """In sentences. processes: whether the target's were recorded."""
+    """What the study cannot observe, in sentences. processes: whether the target's were recorded."""
     row = targets.KINDS.get(study.target.kind)  # None for a kind of an older run that is not available now
     target = (row.by_address.unseen,) if row is not None and row.by_address is not None and not processes else ()
     notes = targets.of_study(study).notes if row is not None else ()

@@ -140,8 +140,8 @@ def is_limited(cage: ComponentCage) -> bool:
 
 
 def loads(workload: Workload, kind: str, form: str) -> bool:
-    """The workload names the target's form, or the kind (or its shards) names the workload. True for an unknown kind,
-    which is refused elsewhere."""
+    """Whether the workload names the target's form, or the kind (or its shards) names the workload. True for an unknown
+    kind, which is refused elsewhere."""
     if form in workload.target_kinds:
         return True
     row = targets.KINDS.get(kind)
@@ -195,7 +195,7 @@ def check_groups(study: Study, what: str, of_what: str) -> None:
 
 
 def check_allowed(study: Study, named: Sequence[str], what: str, condition: str) -> None:
-    """named: settings of processes."""
+    """StudyError without the permission to change a process. named: settings of processes."""
     if named and "process" not in study.remedies.allow:
         raise StudyError(
             f"the study changes {named[0]} of a running {what}, and remedies.allow does not name that",

@@ -67,8 +67,8 @@ def driver_user(study: Study, workload: Workload, lease: Lease) -> DriverUser:
 
 
 def logging_in(user: DriverUser, study: Study, endpoint: Endpoint) -> DriverUser:
-    """For a server that Loadframe did not start: our own, where another could not log in and the study names none.
-    CageError where a program of the study's would be root for that."""
+    """The driver's user for a server that Loadframe did not start: our own, where another could not log in and the
+    study names none. CageError where a program of the study's would be root for that."""
     if study.workload.user or not isinstance(user.privilege, LeaseUser):
         return user
     place = Path(endpoint.options.get("socket") or endpoint.address)

@@ -190,7 +190,7 @@ def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, flo
 
 
 def is_late(ticks: Sequence[Tick], summary: Summary) -> bool:
-    """At a window's end no later tick may have been recorded yet."""
+    """Whether ticks of a window were missed; at its end no later one may have been recorded yet."""
     last_s = max((tick.monotonic_s for tick in ticks if tick.sample), default=-math.inf)
     return summary.window_end_s - last_s > STALL_INTERVALS * TICK_S or any(
         stall.start_s < summary.window_end_s and stall.start_s + stall.length_s > summary.window_start_s
@@ -199,7 +199,7 @@ def is_late(ticks: Sequence[Tick], summary: Summary) -> bool:
 
 
 def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool, ended_early: bool = False) -> tuple[str, ...]:
-    """Of model.FLAGS. late: the recorder missed ticks. ended_early: the backlog decides."""
+    """What spoils the step, of model.FLAGS. late: the recorder missed ticks. ended_early: the backlog decides."""
     length_s = summary.window_end_s - summary.window_start_s
     machine_busy = metrics.get("system.cpu.utilization", 1.0) > BUSY_MACHINE
     exceeded = disturbance.exceeded(metrics, length_s)
@@ -252,9 +252,9 @@ def step_of(request: StepRequest, loaded: Loaded, seen: Evaluated, *, late: bool
 
 
 def shared(metrics: Mapping[str, float], target: frozenset[int], driver: frozenset[int]) -> Metrics:
-    """Of the target's CPUs: what the driver used, and what was busy, both at least. Of its threads' runnable time: that
-    without a CPU (schedstat). target, driver: the CPUs that each may use. Empty where the CPU time of either was not
-    measured."""
+    """Shares of the target's CPUs: what the driver used, and what was busy, both at least. Of its threads' runnable
+    time: that without a CPU (schedstat). target, driver: the CPUs that each may use. Empty where the CPU time of either
+    was not measured."""
     own, theirs = metrics.get("target.cpu.cores"), metrics.get("driver.cpu.cores")
     if own is None or theirs is None or not target:
         return {}

@@ -98,7 +98,7 @@ class Loaded:
 
 
 class Tail(Protocol):
-    """For a family of metrics (knowledge.families.Family.tail)."""
+    """Follows files for a family of metrics (knowledge.families.Family.tail)."""
 
     @property
     def counter_specs(self) -> tuple[CounterSpec, ...]:
@@ -133,8 +133,8 @@ class Loading:
     _noted: set[str] = field(default_factory=set, init=False)
 
     def load(self, rig: Rig, asked: Load, profiler: Profiler | None = None) -> Loaded:
-        """The target has its state and the level's data. TargetError, with its last log lines, where it died;
-        WorkloadError."""
+        """Load the target, which has its state and the level's data. TargetError, with its last log lines, where it
+        died; WorkloadError where the driver failed or no request ended."""
         scratch = self.folder / asked.name
         make_private(scratch, self.user)
         least_s = max(_floor_s(self.measure), asked.warmup_s)
@@ -293,7 +293,8 @@ def _check_target(rig: Rig, requests: Requests, level: float) -> None:
 
 
 def duration_s(measure: MeasureTable, window_s: float | None = None, warmup_s: float = 0.0) -> float:
-    """Of a step: its window (default: the study's) and its warm-up (least: warmup_s, if the study sets none)."""
+    """Seconds of a step: its window (default: the study's) and its warm-up (least: warmup_s, if the study sets
+    none)."""
     warmup = measure.warmup if measure.warmup is not None else max(_floor_s(measure), warmup_s)
     return warmup + (measure.window if window_s is None else window_s)
 
@@ -336,7 +337,8 @@ class Profiles:
     def take(
         self, place: ProfilePlace, asked: Load, load: Callable[[Load, Profiler], Loaded], folder: Path
     ) -> ProfiledStep:
-        """On the disk when this returns. load: brings the target to its state and loads it."""
+        """Take a sampled step; it is on the disk when this returns. load: brings the target to its state and loads
+        it."""
         self._count += 1
         name = f"{self._count:02d}-{asked.treatment}-{place}"
         scratch = folder / f"profile-{name}"

@@ -24,7 +24,7 @@ def kinds_of(study: Study) -> tuple[str, ...]:
 
 
 def prefix_of(study: Study, kind: str) -> str:
-    """Of its counters' names: two servers' may be equal."""
+    """The prefix of a target's counter names: two servers' may be equal."""
     return "" if len(kinds_of(study)) == 1 else f"{kind}."
 
 
@@ -48,7 +48,7 @@ class Rig:
         return tuple(replace(spec, name=f"{self._prefix}{spec.name}") for spec in specs)
 
     def counters(self) -> dict[str, float]:
-        """By the names of `counter_specs`. Raises as Target.counters does."""
+        """Values by the names of `counter_specs`. Raises as Target.counters does."""
         return {f"{self._prefix}{name}": value for name, value in self.target.counters().items()}
 
     def exposed(self) -> list[Reading]:
@@ -165,7 +165,7 @@ def host_settings(*tables: HostTable) -> dict[str, SettingValue]:
 
 
 def check_host(study: Study) -> None:
-    """StudyError where that is not permitted; raises as Host.check does."""
+    """StudyError where the study may not change the machine; raises as Host.check does."""
     named = [table.settings for table in study.host_tables]
     if any(named) and "host" not in study.remedies.allow:
         first = next(name for settings in named for name in settings)

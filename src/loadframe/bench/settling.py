@@ -38,7 +38,7 @@ class Settling:
     _own_s: dict[float, float] = field(default_factory=dict)
 
     def warmup_s(self, level: float) -> float:
-        """Of the next step; 0: the study's."""
+        """The least warm-up (s) of the next step; 0: the study's."""
         return self._warmups_s.get(level, 0.0)
 
     def longer_s(self, step: Step, budget: Budget, again: int) -> float | None:
@@ -58,7 +58,7 @@ class Settling:
         return longer_s
 
     def lengthen(self, step: Step, budget: Budget, blocks: int) -> bool:
-        """For later steps at this one's level; returns whether `blocks` of them fit."""
+        """Lengthen the warm-up of later steps at this level; returns whether `blocks` of them fit."""
         own_s = self._own_s.get(step.level, step.ended_s - step.started_s)
         longer_s = None if self.warmup_s(step.level) else self._afforded_s(step.level, own_s, budget, blocks)
         if longer_s is None:
@@ -67,6 +67,7 @@ class Settling:
         return True
 
     def keep(self, level: float, before: float, after: float) -> None:
+        """Drop the longer warm-up where throughput is hardly higher after it."""
         if after <= WORTH * before:
             self._warmups_s.pop(level, None)
 
@@ -89,6 +90,7 @@ def refused(steps: Sequence[Step]) -> tuple[float, ...]:
 
 
 def settled(steps: Sequence[Step]) -> list[Step]:
+    """The steps at settled levels; all where there are none."""
     out = {*sparse(steps), *refused(steps)}
     return [step for step in steps if step.level not in out] or list(steps)
 

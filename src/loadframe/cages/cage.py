@@ -47,8 +47,8 @@ class Group:
 
 
 class Cage:
-    """Made once; processes join it when they are spawned (Allowance.groups); removed with its lease. No groups where
-    nothing is limited and the machine grants none."""
+    """The control groups of a component, made once; processes join them when they are spawned (Allowance.groups);
+    removed with its lease. No groups where nothing is limited and the machine grants none."""
 
     def __init__(self, component: str, members: tuple[Group, ...], device: str | None) -> None:
         """device: the disk of the I/O limits (major:minor)."""
@@ -199,7 +199,7 @@ class Cage:
         self._ended = self._ended_for_memory()
 
     def ended_for_memory(self) -> int:
-        """Since `begin`; without a memory group, of any program."""
+        """Processes that the kernel ended for lack of memory since `begin`; without a memory group, of any program."""
         return self._ended_for_memory() - self._ended
 
     def _ended_for_memory(self) -> int:
@@ -217,8 +217,8 @@ def _permitted(wanted: Collection[str], root: Path) -> list[Place]:
 
 
 def block_device(path: Path, root: Path) -> str:
-    """As major:minor; for a partition its whole disk, which is what the kernel limits. CageError where the path is on
-    none (memory, network, layers)."""
+    """The disk under a path as major:minor; for a partition its whole disk, which is what the kernel limits. CageError
+    where the path is on none (memory, network, layers)."""
     number = path.stat().st_dev
     name = f"{os.major(number)}:{os.minor(number)}"
     entry = root / "sys/dev/block" / name

@@ -152,7 +152,7 @@ def _option(option: str, example: str) -> Iterator[None]:
 
 @contextmanager
 def writing(path: object, refusal: type[UserError], remedy: str) -> Iterator[None]:
-    """Raises `refusal`."""
+    """Raises `refusal` where the file cannot be written."""
     try:
         yield
     except OSError as error:
@@ -160,7 +160,7 @@ def writing(path: object, refusal: type[UserError], remedy: str) -> Iterator[Non
 
 
 def measured(as_json: bool, measure: Callable[..., Result], *, live: bool = False) -> Result:
-    """With progress shown to people. live: drawn in the terminal."""
+    """The result of `measure`, with progress shown to people. live: drawn in the terminal."""
     from loadframe.cli.progress import check, drawn, shown
 
     if live:

@@ -100,7 +100,7 @@ class Continuous:
         answer(f"::stop-commands::{token}\n{text}\n::{token}::", run=run)
 
     def leave(self, comparisons: Sequence[Comparison]) -> None:
-        """OutputError."""
+        """OutputError where a file cannot be written."""
         remedy = "The verdict above holds. Free it, or name another file."
         if self.junit is not None:
             with writing(self.junit, OutputError, remedy):
@@ -113,7 +113,7 @@ class Continuous:
 
 
 def asked(github: bool, junit: Path | None) -> Continuous:
-    """OutputError."""
+    """OutputError where a file is not named or cannot be written."""
     named = os.environ.get(SUMMARY, "")
     if github and not named:
         raise OutputError(

@@ -96,7 +96,7 @@ app = typer.Typer(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """2 for a refused command line. Raises errors outside of verbs."""
+    """Returns the exit code, 2 for a refused command line. Raises errors outside of verbs."""
     if about.asked():
         return about.complete(program())
     try:

@@ -55,8 +55,9 @@ def result_of(
     live: bool = False,
     **options: Any,
 ) -> Result:
-    """On this machine, or on the hosts of the fleet in this file, which drive the steps of one bench (drives), or take
-    whole trials side by side (capacities: searches with the study's alternatives). MissingTool, StudyError."""
+    """The result of carry_out, on this machine, or on the hosts of the fleet in this file, which drive the steps of one
+    bench (drives), or take whole trials side by side (capacities: searches with the study's alternatives). MissingTool,
+    StudyError."""
     from loadframe.experiments.frame import HERE
 
     with ExitStack() as stack:

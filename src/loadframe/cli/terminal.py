@@ -35,12 +35,12 @@ def say(words: object) -> None:
 
 
 def answer(text: object = "", *, run: object = None) -> None:
-    """On stdout. run: the folder that it is about. OutputError."""
+    """Print to stdout. run: the folder that it is about. OutputError."""
     _write(plain(masked(str(text))), run)
 
 
 def deliver(data: bytes) -> None:
-    """On stdout: unchanged, except on a terminal. OutputError."""
+    """Write to stdout, unchanged except on a terminal. OutputError."""
     if sys.stdout is None or sys.stdout.isatty():
         _write(plain(data.decode("utf-8", "backslashreplace")), None)
         return
@@ -50,7 +50,7 @@ def deliver(data: bytes) -> None:
 
 
 def emit(document: dict[str, Any], *, run: object = None, with_secrets: bool = False) -> None:
-    """In ASCII. with_secrets: none is hidden. OutputError."""
+    """Print a JSON object in ASCII. with_secrets: none is hidden. OutputError."""
     _Answer.begun = True
     _write(write_json(document if with_secrets else masked_values(document)), run)
 
@@ -153,7 +153,7 @@ def prepare() -> None:
 
 
 def finished(code: int) -> int:
-    """The exit code is 1 where a stream failed, and all else went well."""
+    """Flush both streams; the exit code is 1 where a stream failed, and all else went well."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

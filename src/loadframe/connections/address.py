@@ -105,7 +105,8 @@ def _is_own(number: str) -> bool:
 
 
 def parted(address: str, port: str) -> tuple[str, str]:
-    """Of HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address; port: the default. StudyError for others."""
+    """The host and port of HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address; port: the default. StudyError for
+    others."""
     if address.startswith("["):
         host, closed, named = address[1:].partition("]:")
         host, named = (host, named) if closed else (host.removesuffix("]"), port)

@@ -55,7 +55,7 @@ def driver() -> Any:
 
 
 def tls_of(options: Mapping[str, str]) -> dict[str, Any]:
-    """Of an option file, for pymysql. TargetError for one that cannot be kept: never less secure."""
+    """The TLS options of an option file, for pymysql. TargetError for one that cannot be kept: never less secure."""
     given = {
         name: value for name, value in options.items() if name.startswith(("ssl", "tls")) and value not in ("0", "OFF")
     }
@@ -84,9 +84,9 @@ def connect(
     most_bytes: int = ANSWER_BYTES,
     within_s: float = LONGEST_S,
 ) -> Connection[Any]:
-    """In autocommit mode. over: a socket that is connected there already. several: allow several statements at once.
-    most_bytes, within_s: of each statement's answer. pymysql's MySQLError where the server refuses, or says too much or
-    nothing; one of GARBLED for another protocol."""
+    """A connection in autocommit mode. over: a socket that is connected there already. several: allow several
+    statements at once. most_bytes, within_s: of each statement's answer. pymysql's MySQLError where the server refuses,
+    or says too much or nothing; one of GARBLED for another protocol."""
     pymysql = driver()
     from pymysql.constants import CLIENT
 

@@ -67,7 +67,7 @@ def driver() -> Any:
 
 
 def check_parameters(given: Mapping[str, str], whose: str) -> dict[str, str]:
-    """Of an option file, with absolute paths. TargetError for one that drivers cannot have."""
+    """The parameters of an option file, with absolute paths. TargetError for one that drivers cannot have."""
     if unable := [name for name in given if name not in (*SAID, *CARRIED)]:
         raise TargetError(
             f"{whose}: {unable[0]} cannot be given to load drivers",
@@ -106,9 +106,9 @@ def connect(
     within_s: float = LONGEST_S,
     silence_s: float = SILENT_S,
 ) -> Connection[Any]:
-    """In autocommit mode. most_bytes, within_s: of each statement's answer. silence_s: the longest pause in it.
-    psycopg.Error where the server refuses, or says too much or nothing; TargetError where a variable of libpq would
-    lead elsewhere."""
+    """A connection in autocommit mode. most_bytes, within_s: of each statement's answer. silence_s: the longest pause
+    in it. psycopg.Error where the server refuses, or says too much or nothing; TargetError where a variable of libpq
+    would lead elsewhere."""
     if name := next((name for name in ELSEWHERE if os.environ.get(name)), None):
         raise TargetError(
             f"{name} = {os.environ[name]!r} is set, and would lead connections to another server",
@@ -237,7 +237,7 @@ def _absolute(path: str) -> str:
 
 
 def program(name: str) -> str | None:
-    """Of the newest installed version."""
+    """The path of a program, of the newest installed version."""
     versions = [folder for folder in PACKAGED.glob("*/bin") if folder.parent.name.isdigit()]
     for folder in sorted(versions, key=lambda folder: int(folder.parent.name), reverse=True):
         if (path := shutil.which(name, path=str(folder))) is not None:

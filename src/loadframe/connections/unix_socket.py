@@ -73,7 +73,7 @@ def peer(connection: socket.socket) -> int | None:
 
 
 def peer_user(connection: socket.socket) -> int:
-    """Of that process, when it began to listen."""
+    """The user of the process at the other end, when it began to listen."""
     return _credentials(connection)[1]
 
 

@@ -53,7 +53,7 @@ def identified(pids: Iterable[int]) -> tuple[Identity, ...]:
 
 
 def own() -> Identity:
-    """CageError if /proc shows the processes of another PID namespace."""
+    """This process. CageError if /proc shows the processes of another PID namespace."""
     try:
         shown = (PROC / "self").readlink().name
     except OSError as error:
@@ -174,8 +174,8 @@ def _wait_for(descriptors: dict[int, Identity], patience_s: float) -> None:
 
 
 def naming(word: str) -> tuple[Identity, ...]:
-    """Processes, without ourselves and our ancestors. Any, such as an editor, may name a file: this is no reason to end
-    it."""
+    """Processes whose command line contains `word`, without ourselves and our ancestors. Any process, such as an
+    editor, may name a file: this is no reason to end it."""
     return _having("cmdline", lambda text: word.encode() in text)
 
 

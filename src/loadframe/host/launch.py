@@ -91,7 +91,7 @@ def see(options: Sequence[tuple[str, str]]) -> None:
 
 
 def held(path: str) -> int:
-    """O_PATH, without links: a link put there since raises NotADirectoryError."""
+    """An O_PATH descriptor of a path without links: a link put there since raises NotADirectoryError."""
     at = os.open("/", os.O_PATH)
     for name in filter(None, path.split("/")):
         below = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=at)

@@ -119,8 +119,8 @@ class Lease:
 
     @property
     def user(self) -> int | None:
-        """No other process of the machine has it; for processes of this lease that need no rights. None if we are not
-        root, or may not start any under it. Only its group may pass through the folder."""
+        """A user of no other process of the machine, for processes of this lease that need no rights. None if we are
+        not root, or may not start any under it. Only its group may pass through the folder."""
         return self._user
 
     @property
@@ -152,7 +152,8 @@ class Lease:
         )
 
     def admitted(self, allowance: Allowance, within: Path | None = None) -> Allowance:
-        """With access to the folder, and for another user a place for temporary files there or `within`. CageError."""
+        """The allowance with access to the folder, and for another user a place for temporary files there or `within`.
+        CageError."""
         if allowance.user == US:
             return allowance
         place = (within or self.folder) / f"tmp-{allowance.user}"
@@ -162,7 +163,7 @@ class Lease:
 
     @property
     def shared_name(self) -> str:
-        """Of a server's shared memory (shm_open(3)), by which it is removed."""
+        """The prefix of the names of a server's shared memory (shm_open(3)), by which it is removed."""
         return shared_memory.name_of(self._record.id)
 
     def add_process(self, pid: int) -> None:
@@ -172,7 +173,7 @@ class Lease:
             self._write()
 
     def add_groups(self, folders: Iterable[Path]) -> None:
-        """Before they are made, so that they are always removed."""
+        """Called before they are made, so that they are always removed."""
         self._record = replace(self._record, groups=tuple(dict.fromkeys((*self._record.groups, *folders))))
         self._write()
 

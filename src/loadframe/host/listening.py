@@ -62,8 +62,8 @@ class Peer:
 
 
 def peers(pids: Collection[int], root: Path = PROC) -> tuple[Peer, ...]:
-    """Of the open TCP connections that these processes, of one network namespace, made themselves, most connections
-    first: connections from a port at which they listen were made by others."""
+    """The peers of the open TCP connections that these processes, of one network namespace, made themselves, most
+    connections first: connections from a port at which they listen were made by others."""
     links = {link for pid in pids for link in links_of(pid, root)}
     connections: Counter[tuple[str, int, bool]] = Counter()
     rows = (row for pid in [*pids][:1] for row in _rows(root / str(pid) / "net"))
@@ -104,7 +104,7 @@ def holders(inodes: Collection[int]) -> tuple[int, ...]:
 
 
 def held() -> dict[int, tuple[int, ...]]:
-    """By inode, as far as we have permission."""
+    """The processes at each listening socket, by its inode, as far as we have permission."""
     links = {pid: set(links_of(pid)) for pid in sorted(pids())}
     inodes = [listener.inode for listener in sockets()]
     return {inode: tuple(pid for pid, held in links.items() if f"socket:[{inode}]" in held) for inode in inodes}

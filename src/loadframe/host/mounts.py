@@ -31,7 +31,8 @@ def places() -> tuple[Path, ...]:
 
 
 def view(places: Sequence[Path], closed: Callable[[Path], Iterable[Path]]) -> list[str]:
-    """closed: folders on the way to a path that the user may not enter. OSError."""
+    """The options of launch.py that show these. closed: folders on the way to a path that the user may not enter.
+    OSError."""
     options: list[str] = []
     shown: list[Path] = []
     for path in sorted({step for place in places if place.exists() for step in way(place)}):
@@ -45,7 +46,7 @@ def view(places: Sequence[Path], closed: Callable[[Path], Iterable[Path]]) -> li
 
 
 def user_packages() -> dict[str, str]:
-    """A Python with another home finds our user's packages by it."""
+    """The variable by which a Python with another home finds our user's packages."""
     return {"PYTHONUSERBASE": site.getuserbase()} if site.getusersitepackages() in sys.path else {}
 
 

@@ -101,8 +101,8 @@ def holds(capability: int, proc: Path = PROC) -> bool:
 
 
 def keep_only(capabilities: Collection[int], *, also_in_children: bool) -> None:
-    """For good, in a process with one thread. also_in_children: no program that it runs regains them
-    (PR_SET_NO_NEW_PRIVS). CageError."""
+    """Give up all other capabilities for good, in a process with one thread. also_in_children: no program that it runs
+    regains them (PR_SET_NO_NEW_PRIVS). CageError."""
     libc = ctypes.CDLL(None, use_errno=True)
     kept = int(process_status("self", "CapPrm")[0], 16) & sum(1 << number for number in set(capabilities))
     halves = [number for half in (kept & 0xFFFFFFFF, kept >> 32) for number in (half, half, 0)]
@@ -123,7 +123,7 @@ def leave_no_memory_behind() -> None:
 FREE = range(61184, 65520)
 """systemd's range for temporary users of services (systemd.exec(5), DynamicUser=), given to no other users."""
 NEEDED = {"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SYS_PTRACE": 19}
-"""Without the last one, /proc does not show what a process of another user has open."""
+"""linux/capability.h. Without the last one, /proc does not show what a process of another user has open."""
 
 
 def free_user(proc: Path = PROC, *, besides: int | None = None) -> int | None:

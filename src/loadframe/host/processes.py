@@ -74,7 +74,7 @@ def stated(resources: Resources) -> Allowance:
 MARK = "LOADFRAME_LEASE"
 """The variable that marks what is started with its lease. Descendants inherit it."""
 held_leases: list[str] = []
-"""The last one marks."""
+"""The last one marks what is started."""
 
 
 def marked(env: Mapping[str, str]) -> dict[str, str]:
@@ -85,7 +85,7 @@ MOST_SHOWN = 200
 
 
 def parse_cpus(text: str) -> frozenset[int]:
-    """The kernel's list format, "0-1,3" (cpuset(7)). CageError."""
+    """CPUs in the kernel's list format, "0-1,3" (cpuset(7)). CageError."""
     cpus: set[int] = set()
     shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
     for part in text.split(","):
@@ -174,7 +174,8 @@ def spawn(
     """Start `command` in a session of its own and return once it runs (exec has happened). It is killed when the
     *thread* that called spawn ends (PR_SET_PDEATHSIG): call it from a thread that lives as long as the process should.
     death_signal: what kills it then, for a server whose children would outlive a SIGKILL. stdin: default /dev/null.
-    pass_fds: stay open, with their numbers. CageError if the machine does not grant the allowance, MissingTool."""
+    pass_fds: descriptors that stay open, with their numbers. CageError if the machine does not grant the allowance,
+    MissingTool."""
     options = [word for folder in allowance.groups for word in ("--group", str(folder))]
     for name, value in allowance.limits.items():
         _check_limit(name, value)
@@ -303,7 +304,7 @@ def available_cpus(text: str) -> frozenset[int]:
 
 
 def bind(pids: Iterable[int], cpus: frozenset[int]) -> None:
-    """Also threads started meanwhile. Processes that have ended are skipped. CageError."""
+    """Bind all threads, also those started meanwhile. Processes that have ended are skipped. CageError."""
     for pid in pids:
         bound: set[int] = set()
         while new := threads(pid) - bound:

@@ -73,8 +73,8 @@ def remove(name: str, owners: Iterable[int] = ()) -> list[str]:
 
 
 def remove_of_postgres(data: Path, within_s: float = 0.0) -> int:
-    """Of a dead server of this data directory; returns the number of pieces. The segment counts only if it names these
-    very data. within_s: how long its processes may take to end."""
+    """Remove what belongs to a dead server of this data directory; returns the number of pieces. The segment counts
+    only if it names these very data. within_s: how long its processes may take to end."""
     files = Folder(data, Whose.ANOTHERS)
     try:
         place = data.lstat()
@@ -107,7 +107,7 @@ def remove_of_postgres(data: Path, within_s: float = 0.0) -> int:
 
 
 def named_segment(text: bytes) -> int | None:
-    """In a postmaster.pid, whose 7th line has key and id (utils/pidfile.h)."""
+    """The segment's id in a postmaster.pid, whose 7th line has key and id (utils/pidfile.h)."""
     words = text.split(b"\n")[6:7]
     numbers = words[0].split() if words else []
     return int(numbers[1]) if len(numbers) == 2 and numbers[1].isdigit() and len(numbers[1]) < 12 else None

@@ -52,9 +52,9 @@ def _take(handlers: Mapping[signal.Signals, Any]) -> None:
 @contextmanager
 def undisturbed(words: str = "") -> Iterator[None]:
     """Delays signals that end a command until after this block. A mask would not do: the kernel gives a signal to any
-    thread that does not block it (polars has some), and Python's handler runs in the main thread all the same.
-    Elsewhere nothing is done: handlers never run there. What is ignored stays ignored. words: shown at once to the user
-    who sends a signal."""
+    thread that does not block it (polars has some), and Python's handler runs in the main thread all the same. In
+    another thread nothing is done: handlers never run there. What is ignored stays ignored. words: shown at once to the
+    user who sends a signal."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -92,7 +92,7 @@ each system call. A frozen control group does not show."""
 
 
 def suspended(pids: Iterable[int], root: Path = Path("/")) -> tuple[int, ...]:
-    """By SIGSTOP or SIGTSTP. root: for recorded trees."""
+    """Those that SIGSTOP or SIGTSTP has stopped. root: for recorded trees."""
     stopped = []
     for pid in pids:
         with suppress(OSError):  # it has ended, or is out of our sight
@@ -102,7 +102,7 @@ def suspended(pids: Iterable[int], root: Path = Path("/")) -> tuple[int, ...]:
 
 
 def stopped_by_signal(pids: Iterable[int], sleep: Callable[[float], None] = time.sleep) -> str:
-    """In words or "": those that stay stopped for LONG_S. A limiter that stops repeatedly (cpulimit) only slows."""
+    """Which of these stay stopped for LONG_S, in words or "". A limiter that stops repeatedly (cpulimit) only slows."""
     stopped = suspended(pids)
     for _ in range(round(LONG_S / LOOK_EVERY_S)):
         if not stopped:

@@ -126,7 +126,7 @@ def read_file(file: Path, most_bytes: int = MOST_BYTES) -> str:
 
 
 def write_durably(file: Path, text: str) -> None:
-    """Whole or not at all, also when the power fails; see `remove_torn`. OSError, CageError."""
+    """Write a file whole or not at all, also when the power fails; see `remove_torn`. OSError, CageError."""
     _held(file.parent).replace(file.name, text.encode(), mode=0o600)
 
 
@@ -161,8 +161,8 @@ def writing(place: object, refusal: type[UserError]) -> Iterator[None]:
 
 @contextmanager
 def locked(path: Path, within_s: float = LOCKED_WITHIN_S) -> Iterator[None]:
-    """One process at a time, by a file for this alone. CageError if it is no file of ours, or another process keeps the
-    lock for longer than within_s."""
+    """Let one process at a time into this block, by a file for this alone. CageError if it is no file of ours, or
+    another process keeps the lock for longer than within_s."""
     with closing(_open_lock(path)) as descriptor:
         _lock(descriptor, path, within_s)
         yield

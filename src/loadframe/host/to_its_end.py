@@ -45,8 +45,8 @@ class Ended:
 
 
 def run(command: Sequence[str], within_s: float) -> Ended:
-    """A command that may start what goes on, such as a restart, as ourselves, in a session of its own: Ctrl-C is for
-    us. OSError; subprocess.TimeoutExpired if it does not end in time or prints without end: it is killed, its
+    """Run a command that may start what goes on, such as a restart, as ourselves, in a session of its own: Ctrl-C is
+    for us. OSError; subprocess.TimeoutExpired if it does not end in time or prints without end: it is killed, its
     descendants are not."""
     with tempfile.TemporaryFile() as output:
         process = Process(
@@ -102,7 +102,7 @@ PIECE = 1 << 16
 
 
 def until_end(stream: IO[bytes], until_s: float, most_bytes: int) -> bytes:
-    """Up to one piece beyond most_bytes. TimeoutExpired at until_s (CLOCK_MONOTONIC)."""
+    """A pipe's content, up to one piece beyond most_bytes. TimeoutExpired at until_s (CLOCK_MONOTONIC)."""
     said = bytearray()
     while len(said) <= most_bytes:
         if not select.select([stream], [], [], max(0.0, until_s - time.monotonic()))[0]:

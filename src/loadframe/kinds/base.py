@@ -28,7 +28,7 @@ class Target(Protocol):
         """Return once it answers."""
 
     def apply(self, state: TargetState) -> None:
-        """With few restarts; the data stay. A front end of shards may restart for any change."""
+        """Go to another state with few restarts; the data stay. A front end of shards may restart for any change."""
 
     def reset(self) -> None:
         """Before a step: reset high-water marks and caches of handles, so that what is read after it belongs to it."""
@@ -44,11 +44,11 @@ class Target(Protocol):
     def counters(self) -> dict[str, float]: ...
 
     def pids(self) -> tuple[int, ...]:
-        """The root of the process tree first; empty for an embedded target."""
+        """Its processes, the root of the process tree first; empty for an embedded target."""
         return ()
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
-        """By component: "target" alone, or "shard1", "shard2", ... of a target in several pieces."""
+        """Its processes by component: "target" alone, or "shard1", "shard2", ... of a target in several pieces."""
         return {"target": self.pids()}
 
     def endpoint(self) -> Endpoint:
@@ -80,7 +80,7 @@ class Listening(Protocol):
     """Other machines can reach it, where its kind says so (KindOfTarget.listening)."""
 
     def listen_on(self, number: str) -> None:
-        """Before its first start: a numeric address to accept connections on; administration stays local."""
+        """Called before its first start: accept connections on this numeric address; administration stays local."""
 
 
 @runtime_checkable
@@ -88,7 +88,7 @@ class Losing(Protocol):
     """Loses its data when it goes to a state that has no room for them."""
 
     def has_lost_data(self) -> bool:
-        """Since the last call: then the workload has to create them again."""
+        """Whether it lost data since the last call: then the workload has to create them again."""
 
 
 @runtime_checkable
@@ -135,7 +135,7 @@ class Attached(Protocol):
     def words(self) -> str: ...
 
     def counters(self) -> dict[str, float]:
-        """By CounterSpec.name; one that this server does not have is absent."""
+        """Counters by CounterSpec.name; one that this server does not have is absent."""
 
     def effective(self) -> dict[str, SettingValue]: ...
 
@@ -143,14 +143,14 @@ class Attached(Protocol):
         """A setting of the catalogue, in the form that `write` takes, once the server has settled."""
 
     def write(self, name: str, value: SettingValue) -> None:
-        """For all new connections, without a restart. TargetError where the server refuses."""
+        """Set it for all new connections, without a restart. TargetError where the server refuses."""
 
     def settle(self) -> None:
         """Wait until no other connection of the account changes a setting or the load's schema: a server finishes the
         statement of a killed client. TargetError where that takes too long."""
 
     def configured(self) -> dict[str, SettingValue]:
-        """As far as it can be read."""
+        """The configured settings, as far as they can be read."""
         return {}
 
     def pid(self) -> int | None:
@@ -162,7 +162,7 @@ class Attached(Protocol):
         return None
 
     def pids(self) -> tuple[int, ...]:
-        """The one of `pid` first; empty where they are not visible."""
+        """All its processes, the one of `pid` first; empty where they are not visible."""
         return ()
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:
@@ -173,7 +173,7 @@ class Attached(Protocol):
         return False
 
     def endpoint(self) -> Endpoint:
-        """With a schema of its own; its `attached` is set."""
+        """How a load driver reaches it, with a schema of its own; its `attached` is set."""
 
     def version(self) -> str: ...
 

@@ -15,7 +15,7 @@ SOCKET_KEEPER = "systemd"
 
 
 class Behind:
-    """Looked up again once all of them have ended."""
+    """The processes that serve one address; looked up again once all of them have ended."""
 
     def __init__(self, number: str, port: int) -> None:
         """TargetError, with the reason, where they are not visible."""
@@ -23,7 +23,7 @@ class Behind:
         self.first: tuple[Identity, ...] = self._found()
 
     def pids(self) -> tuple[int, ...]:
-        """The listening ones first; empty once they have ended."""
+        """Its processes, the listening ones first; empty once they have ended."""
         if not any(identity.alive(process) for process in self.first):
             try:
                 self.first = self._found()
@@ -58,7 +58,7 @@ def parents(pids: Collection[int]) -> tuple[int, ...]:
 
 
 def comm_of(pid: int) -> str:
-    """Empty where it has ended."""
+    """The name of a process; empty where it has ended."""
     try:
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -66,7 +66,8 @@ def comm_of(pid: int) -> str:
 
 
 def listeners(number: str, port: int) -> tuple[int, ...]:
-    """Without descendants. TargetError, with the reason, where they are not visible."""
+    """The processes that listen at an address, without descendants. TargetError, with the reason, where they are not
+    visible."""
     sockets = listening.at(port, number)
     if not sockets:
         raise TargetError(
@@ -115,7 +116,7 @@ class Components:
         return tuple(self._first)
 
     def processes(self, but: Collection[int]) -> dict[str, tuple[int, ...]]:
-        """Living ones with their descendants, without those in `but`."""
+        """The living processes of each program with their descendants, without those in `but`."""
         alone = {name: tuple(pid for pid in family_of(first) if pid not in but) for name, first in self._first.items()}
         return {name: pids for name, pids in alone.items() if pids}
 

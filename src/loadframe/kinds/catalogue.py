@@ -61,7 +61,7 @@ class Catalogue:
         return next((spec for spec in self.specs if spec.name == name), None)
 
     def spelt(self, name: str) -> SettingSpec | None:
-        """By its name in any spelling: some targets write capitals."""
+        """The setting by its name in any spelling: some targets write capitals."""
         return next((spec for spec in self.specs if plain(spec.name) == plain(name)), None)
 
     def known(self, name: str) -> SettingSpec:
@@ -92,8 +92,8 @@ class Catalogue:
         return as_shown(text)
 
     def check(self, settings: Mapping[str, SettingValue], also: Iterable[str] = ()) -> dict[str, SettingValue]:
-        """In canonical form. also: further names, passed on unchecked. StudyError for an unknown name, a value of the
-        wrong kind or out of bounds."""
+        """The settings in canonical form. also: further names, passed on unchecked. StudyError for an unknown name, a
+        value of the wrong kind or out of bounds."""
         others = frozenset(also)
         checked: dict[str, SettingValue] = {}
 
@@ -115,9 +115,9 @@ class Catalogue:
 
 
 def catalogue_in(*files: Path) -> Catalogue:
-    """From the [settings] of TOML files: rows with the columns of SettingSpec, where a text may be a name in [words].
-    Without a `kind` a row is a boolean by its default, a text by its choices, else an integer. The last file gives the
-    kind of server, and the source of rows without one. ValueError, with file and row."""
+    """The catalogue in the [settings] of TOML files: rows with the columns of SettingSpec, where a text may be a name
+    in [words]. Without a `kind` a row is a boolean by its default, a text by its choices, else an integer. The last
+    file gives the kind of server, and the source of rows without one. ValueError, with file and row."""
     documents = [toml_rows(file) for file in files]
     last = documents[-1]
     specs = (

@@ -41,7 +41,7 @@ class ConfigFile:
     """See changes.places.Place. Its only setting is the file's content; "" while there is none."""
 
     def __init__(self, path: Path, restart: Sequence[str], server: Mapping[str, str], words: str) -> None:
-        """restart: the command that does so. server: as Attached.address. ValueError for other kinds."""
+        """restart: the command that restarts the server. server: as Attached.address. ValueError for other kinds."""
         self._path, self._restart, self._server = path, tuple(restart), dict(server)
         self._aside = f"{path.name}.aside"
         self._folder = Folder(path.parent, Whose.ANOTHERS, ChangeError)
@@ -61,7 +61,7 @@ class ConfigFile:
 
     @classmethod
     def at(cls, address: Mapping[str, str]) -> "ConfigFile":
-        """By what `address` gave; an earlier restart may be under way. KeyError, ValueError."""
+        """The file by what `address` gave; an earlier restart may be under way. KeyError, ValueError."""
         server = {**{name: address[name] for name in ("address", "option_file", "user")}, "kind": address["server"]}
         server |= {name: address[name] for name in ("thing", "number") if name in address}
         restart = json.loads(address["restart"])
@@ -109,8 +109,8 @@ class ConfigFile:
         )
 
     def write(self, name: str, value: SettingValue) -> None:
-        """Without a value the file goes, after a restart without it. ChangeError where it cannot be written,
-        TargetError where the restart fails or no answer comes within RESTARTED_WITHIN_S."""
+        """Write the file and restart the server; "": restart without the file, which goes. ChangeError where it cannot
+        be written, TargetError where the restart fails or no answer comes within RESTARTED_WITHIN_S."""
         try:
             if value != "":
                 lines = [f"{line}\n" for line in str(value).split(BETWEEN)]

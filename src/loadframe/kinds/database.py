@@ -52,9 +52,9 @@ NEVER: Mapping[str, re.Pattern[str]] = {
 
 
 class Control(ABC):
-    """For one thread at a time; reconnects once where it was lost. A driver's exceptions become TargetErrors here.
-    lost: those after which a connection may be lost; errors: all of its own; garbled: for an answer outside of its
-    protocol. patience_s: a server that is silent for longer counts as hung."""
+    """Our own connection, for one thread at a time; reconnects once where it was lost. A driver's exceptions become
+    TargetErrors here. lost: those after which a connection may be lost; errors: all of its own; garbled: for an answer
+    outside of its protocol. patience_s: a server that is silent for longer counts as hung."""
 
     server: str
     patience_s: float = 30.0
@@ -281,7 +281,7 @@ class AttachedDatabase(ABC, Generic[Own]):
 
 
 def shortened(statement: str) -> str:
-    """For messages: in one line of at most 80 characters."""
+    """A statement for messages: in one line of at most 80 characters."""
     shown = " ".join(statement.split())
     return shown if len(shown) <= 80 else f"{shown[:77]}..."
 

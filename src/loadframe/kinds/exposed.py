@@ -95,7 +95,7 @@ class HttpSource:
             raise UnreadError(why(error)) from error
 
     def read(self, taken: Taken) -> Exposed:
-        """ExpositionError."""
+        """The counters in an answer. ExpositionError."""
         if self._prometheus:
             return read_prometheus(taken.data, self.pick, content_type=taken.content_type)
         return read_json(taken.data, self.pick)
@@ -151,8 +151,8 @@ Source = HttpSource | CommandSource
 def sources_of(
     tables: Sequence[MetricsTable], first: Sequence[str], port: Port, who: Who, env: Environment = passed_on
 ) -> list[Source]:
-    """Of a study's tables. first: names that are kept before others. who, env: for commands; TargetError where they are
-    not known."""
+    """The sources in a study's tables. first: names that are kept before others. who, env: for commands; TargetError
+    where they are not known."""
     sources: list[Source] = []
     for table in tables:
         pick = Pick(tuple(table.select), tuple(table.counters), (*first, *table.requests))
@@ -217,7 +217,7 @@ class Exposure:
                 thread.join()
 
     def readings(self) -> list[Reading]:
-        """Since the last call."""
+        """The readings since the last call."""
         for asked in self._asked:
             self._read(asked)
         with self._reading:
@@ -225,7 +225,7 @@ class Exposure:
         return readings
 
     def now(self) -> dict[str, float]:
-        """Ask all sources once: by CounterSpec.name; a source that does not answer contributes none."""
+        """Ask all sources once: counters by CounterSpec.name; a source that does not answer contributes none."""
         for asked in self._asked:
             self._take(asked)
         return {name: value for reading in self.readings() for name, value in reading.counters.items()}

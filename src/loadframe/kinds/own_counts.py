@@ -44,7 +44,7 @@ class Waited:
         self._waited_s = dict.fromkeys(names, 0.0)
 
     def look(self, waiting: Mapping[str, float]) -> dict[str, float]:
-        """waiting: how many wait at this look, by name."""
+        """The seconds up to now, by name. waiting: how many wait at this look, by name."""
         now_s = self._clock()
         since_s = 0.0 if self._at_s is None else now_s - self._at_s
         self._at_s = now_s

@@ -40,7 +40,7 @@ CHECK_TIMEOUT_S = 60.0  # a check takes 0.02 to 0.7 s
 
 
 def ask(*command: str) -> subprocess.CompletedProcess[str]:
-    """The output may hold any bytes."""
+    """Run a server's program; its output may hold any bytes."""
     return subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, check=False, encoding="utf-8", errors="replace"
     )
@@ -62,7 +62,7 @@ class Package:
         return (self.find or installed)(name)
 
     def required(self, name: str = "") -> str:
-        """By default the server itself. MissingTool."""
+        """The path of a program, by default of the server itself. MissingTool."""
         name = name or self.programs[0]
         path = self.program(name)
         if path is None:
@@ -84,13 +84,13 @@ def _printed(command: tuple[str, ...]) -> str:
 
 
 def installed(program: str) -> str | None:
-    """Also from /usr/sbin, which is often not in an ordinary user's PATH."""
+    """The path of a program, also in /usr/sbin, which is often not in an ordinary user's PATH."""
     return located(program, SYSTEM)
 
 
 @dataclass(frozen=True)
 class Account:
-    """With a random password, which is never printed."""
+    """A database account with a random password, which is never printed."""
 
     user: str
     password: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
@@ -167,7 +167,7 @@ class PrivateServer:
             self.give(folder)
 
     def give(self, path: Path) -> None:
-        """To the user who runs the server. TargetError where our user namespace does not map that user."""
+        """Give a path to the user who runs the server. TargetError where our user namespace does not map that user."""
         if self.user == US:
             return
         ids = ids_of(self.user)
@@ -183,7 +183,7 @@ class PrivateServer:
             ) from error
 
     def run_once(self, command: Sequence[str], log: str) -> None:
-        """As the server's user; its output is kept as `log`. TargetError where it fails."""
+        """Run a program as the server's user; its output is kept as `log`. TargetError where it fails."""
         with self.log.open("ab") as output:
             process = self._spawned(command, Allowance(self.user), output, death_signal=signal.SIGKILL)
             with self._abandoning(process):
@@ -221,7 +221,7 @@ class PrivateServer:
             return process.returncode, to_its_end.last_printed(output).strip()
 
     def refusal(self, state: TargetState, said: str) -> TargetError:
-        """With the settings that its output mentions, else all."""
+        """The error, with the settings that its output mentions, else all."""
         asked = {name: f"{name} = {value}" for name, value in (*state.settings.items(), *state.limits.items())}
         named = [words for name, words in asked.items() if name in said.replace("-", "_")] or asked.values()
         described = ", ".join(named) or "its default settings"
@@ -232,7 +232,7 @@ class PrivateServer:
         )
 
     def take_port(self) -> None:
-        """A free one where 0 was asked for; TargetError where the requested one is in use."""
+        """Choose a free port where 0 was asked for; TargetError where the requested one is in use."""
         if self.port is None:
             return
         with sockets.socket(sockets.AF_INET6 if ":" in self.host else sockets.AF_INET) as probe:
@@ -316,7 +316,7 @@ class PrivateServer:
             time.sleep(LOOK_EVERY_S)
 
     def given_up(self) -> bool:
-        """It reports that it will not answer, though its process lives."""
+        """Whether it reports that it will not answer, though its process lives."""
         return False
 
     def stop(self) -> None:
@@ -348,7 +348,7 @@ class PrivateServer:
             identity.end_all(family, 0.0)  # what it could not end itself
 
     def kill_group(self) -> None:
-        """For a server whose processes are all in its process group."""
+        """As `kill`, for a server whose processes are all in its process group."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):  # all of them have ended
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -392,11 +392,11 @@ class PrivateServer:
 
     @property
     def started(self) -> bool:
-        """A start succeeded and no stop followed; the process may have died since."""
+        """Whether a start succeeded and no stop followed; the process may have died since."""
         return self._process is not None
 
     def log_tail(self, lines: int = 20) -> str:
-        """Empty without a log; of an unbroken line the last TAIL_BYTES."""
+        """The last lines of its log, empty without one; of an unbroken line the last TAIL_BYTES."""
         try:
             with self.log.open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
@@ -438,7 +438,7 @@ class PrivateServer:
 
 
 def do_all(actions: Iterable[Callable[[], None]]) -> None:
-    """Even where some fail; then the first TargetError is raised."""
+    """Call all, even where some fail; then the first TargetError is raised."""
     errors = []
     for action in actions:
         try:
@@ -450,13 +450,13 @@ def do_all(actions: Iterable[Callable[[], None]]) -> None:
 
 
 def write_readable(path: Path, text: str) -> None:
-    """For the server's user, whatever our umask; the lease's folder is closed to others."""
+    """Write a file for the server's user, whatever our umask; the lease's folder is closed to others."""
     path.write_text(text, encoding="utf-8")
     path.chmod(0o644)
 
 
 def write_secret(path: Path, text: str) -> None:
-    """Readable for us alone; FileExistsError where there is one."""
+    """Write a file that only we may read; FileExistsError where there is one."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(text)

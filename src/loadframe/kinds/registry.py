@@ -61,7 +61,7 @@ def components(kind: str, shards: int | None, sql_nodes: int | None = None) -> t
 
 
 def of_study(study: Study, kind: str = "") -> KindOfTarget:
-    """As the study declares its target's kind, or another one that it names. StudyError."""
+    """A kind as the study declares it: its target's, or another one that it names. StudyError."""
     named, target = kind or study.target.kind, study.target
     row = kind_named(named)
     if named == target.kind and target.sql_nodes is not None and not row.more_before:
@@ -82,7 +82,7 @@ def _for_others(key: str, kind: str, has_it: Callable[[KindOfTarget], bool]) -> 
 
 
 def canonical(study: Study) -> Study:
-    """With all settings in the form in which `effective` answers; all later code relies on it. StudyError."""
+    """The study with all settings in the form in which `effective` answers; all later code relies on it. StudyError."""
 
     def checked(target: Declared) -> Declared:
         row = of_study(study, getattr(target, "kind", None) or "")
@@ -100,7 +100,8 @@ def needs(row: KindOfTarget) -> list[Requirement]:
 
 
 def check() -> list[Requirement]:
-    """Without repetitions; unusable kinds and families of metrics of other distributions count as missing."""
+    """What every kind needs, without repetitions; unusable kinds and families of metrics of other distributions count
+    as missing."""
     needed = [requirement for row in KINDS.values() for requirement in needs(row)]
     return list(dict.fromkeys((*needed, *(broken.requirement() for broken in (*KINDS.broken(), *FAMILIES.broken())))))
 
@@ -136,7 +137,7 @@ def attach(where: str, *, option_file: Path | None = None, user: str = "", accou
 
 
 def again(address: Mapping[str, str]) -> Attached:
-    """By what Attached.address gave. KeyError for an unknown kind; otherwise raises as `attach` does."""
+    """Connect again by what Attached.address gave. KeyError for an unknown kind; otherwise raises as `attach` does."""
     option_file = Path(address["option_file"]) if address["option_file"] else None
     known = attachable(address["kind"])
     if known is None:

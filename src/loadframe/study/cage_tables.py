@@ -59,7 +59,7 @@ class CageTable(ComponentCage):
 
     @property
     def components(self) -> dict[str, ComponentCage]:
-        """Without the target."""
+        """All but the target, including the driver."""
         return {"driver": self.driver, **(self.__pydantic_extra__ or {})}
 
     @property

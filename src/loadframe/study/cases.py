@@ -43,7 +43,7 @@ class Case:
         overrides: Iterable[str] = (),
         over_fleet: bool = False,
     ) -> Study:
-        """StudyError."""
+        """The main study, or `which`. StudyError for an unknown one."""
         name = which or next(iter(self.studies))
         if (path := self.studies.get(name)) is None:
             raise StudyError(

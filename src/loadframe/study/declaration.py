@@ -246,7 +246,8 @@ class Study(Table):
 
     @property
     def target_limits(self) -> dict[str, int]:
-        """Of components in front of its shards with the component's name before it ("loader.cpu.max")."""
+        """Limits by name; of components in front of its shards with the component's name before it
+        ("loader.cpu.max")."""
         others = {} if self.target.shards is None else self.cage.components  # else an alternative's
         in_front = {name: cage for name, cage in others.items() if name not in ("driver", "shard")}
         limits = {
@@ -257,7 +258,7 @@ class Study(Table):
 
     @property
     def target_cpus(self) -> dict[str, str]:
-        """A private one is bound at its start."""
+        """The CPUs of a running server; a private one is bound at its start."""
         return {} if not self.target.is_running or self.cage.cpus is None else {"cage.cpus": self.cage.cpus}
 
     @property

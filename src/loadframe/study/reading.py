@@ -42,7 +42,7 @@ def load_as(declaration: type[Declared], path: Path, remedy: str) -> Declared:
 
 
 def read_text(path: Path, what: str = "study") -> str:
-    """StudyError. what: the kind of file, for messages."""
+    """StudyError where it is missing or not text. what: the kind of file, for messages."""
     try:
         data = read_up_to(path, LARGEST_BYTES)
         if len(data) > LARGEST_BYTES:
@@ -65,7 +65,7 @@ def parse(text: str, overrides: Iterable[str] = (), *, name: str = "study") -> S
 
 
 def read_tables(text: str, name: str) -> dict[str, Any]:
-    """StudyError, also for what no study has."""
+    """StudyError for invalid TOML, and for what no study has."""
     try:
         return parse_toml(text)
     except TomlError as error:

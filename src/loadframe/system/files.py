@@ -97,7 +97,7 @@ class Folder:
         )
 
     def make(self, mode: int = FOLDER_MODE) -> None:
-        """FileExistsError."""
+        """FileExistsError if it exists."""
         self._check_text()
         with closing(self._made_above()) as parent:
             os.mkdir(self.path.name, mode, dir_fd=parent)
@@ -127,7 +127,7 @@ class Folder:
         return at
 
     def make_private(self, ours: Callable[[str], bool]) -> None:
-        """A folder of OURS that is closed to all others, made if missing, with those above it. One that is open to
+        """Hold a folder of OURS that is closed to all others, made if missing, with those above it. One that is open to
         others is closed if all names in it are ours, and refused otherwise."""
         self._check_text()
         if weak_point(self.path) is None:
@@ -214,7 +214,7 @@ class Folder:
         return None
 
     def any_kind(self, name: str) -> int:
-        """A file, pipe or device, but no link, without waiting. The caller closes it."""
+        """Open without waiting a file, pipe or device, but no link. The caller closes it."""
         self.open()
         return os.open(name, os.O_RDONLY | _FILE, dir_fd=self._descriptor)
 
@@ -302,8 +302,8 @@ class Folder:
             os.fsync(folder)
 
     def remove_torn(self, *names: str) -> None:
-        """The remains of killed writers in these folders and in the folder itself: regular files of ours, named as
-        `replace` names them, that no writer holds. Ignores failures."""
+        """Remove the remains of killed writers in these folders and in the folder itself: regular files of ours, named
+        as `replace` names them, that no writer holds. Ignores failures."""
         self.open()
         for name in names:
             with suppress(OSError, UserError), self._place(f"{name}/x") as (folder, _):
@@ -322,7 +322,7 @@ class Folder:
                 os.fsync(folder)
 
     def appending(self, name: str, mode: int = FILE_MODE) -> int:
-        """Made if missing, open for reading and for writing at its end; the caller closes it."""
+        """A file, made if missing, open for reading and for writing at its end; the caller closes it."""
         with self._place(name) as (folder, leaf):
             return self._to_write(folder, leaf, name, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode)
 
@@ -335,7 +335,7 @@ class Folder:
             os.fsync(descriptor)
 
     def new_file(self, name: str, mode: int = FILE_MODE) -> int:
-        """Open for appending; the caller closes it. FileExistsError."""
+        """A new file, open for appending; the caller closes it. FileExistsError."""
         with self._place(name) as (folder, leaf):
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | _FILE
             descriptor = os.open(leaf, flags, mode, dir_fd=folder)
@@ -465,8 +465,8 @@ def _whole_file(kind: int) -> bytes:
 
 
 def regular_file(path: Path, *, links: bool = False) -> int:
-    """Open for reading; the caller closes it. A pipe in its place does not block. OSError, also for other than regular
-    files and, unless links are followed, for links."""
+    """A regular file, open for reading; the caller closes it. A pipe in its place does not block. OSError, also for
+    other than regular files and, unless links are followed, for links."""
     descriptor = os.open(path, os.O_RDONLY | (_FILE & ~os.O_NOFOLLOW if links else _FILE))
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor

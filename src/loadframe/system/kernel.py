@@ -59,7 +59,7 @@ class Spent:
 
 
 def spent(root: Path = PROC) -> dict[tuple[int, int], Spent]:
-    """By pid and start time. Takes 20 us for each process."""
+    """CPU time of every visible process, by pid and start time. Takes 20 us for each process."""
     by_process = {}
     for pid in pids(root):
         with suppress(OSError):  # out of our sight

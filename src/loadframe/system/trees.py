@@ -65,8 +65,8 @@ def walked(path: Path, what: str, refusal: type[UserError]) -> int:
 
 
 def remove_tree(path: Path) -> None:
-    """In one of our folders, with all that is in it, whoever made that; what cannot be removed is left. shutil.rmtree
-    would follow what another user puts in the place of a folder meanwhile, and wait at a FIFO."""
+    """Remove a folder in one of ours, with all that is in it, whoever made that; what cannot be removed is left.
+    shutil.rmtree would follow what another user puts in the place of a folder meanwhile, and wait at a FIFO."""
     with suppress(OSError), closing(os.open(path.parent, FOLDER)) as above:
         remove_below(above, path.name)
 

@@ -18,9 +18,9 @@ ACCESS_LIST, DEFAULT_LIST = "system.posix_acl_access", "system.posix_acl_default
 
 
 def weak_point(path: Path) -> str | None:
-    """None if no other user can replace what is, or will be, at this path: every folder and every link on the way must
-    belong to us or to root. What others may write to is passed only if it is sticky, so that they cannot rename what is
-    not theirs (rename(2)). What does not exist yet will be ours. OSError."""
+    """Why another user could replace what is, or will be, at this path; None if none can: every folder and every link
+    on the way must belong to us or to root. What others may write to is passed only if it is sticky, so that they
+    cannot rename what is not theirs (rename(2)). What does not exist yet will be ours. OSError."""
     at, left, links = Path("/"), deque(path.absolute().parts[1:]), 0
     status = os.lstat(at)
     while left:
@@ -46,7 +46,7 @@ def weak_point(path: Path) -> str | None:
 
 
 def changeable(path: Path) -> str | None:
-    """None if no other user can change or replace this file; also a reason where that cannot be seen."""
+    """Why another user could change or replace this file, or why that cannot be seen; None if none can."""
     try:
         if (weak := weak_point(path)) is not None or not path.is_file():
             return weak

@@ -50,7 +50,7 @@ def longest_s() -> float:
 
 
 def wait() -> None:
-    """For a driver that begins as soon as it is started."""
+    """Return at the instant, for a driver that begins as soon as it is started."""
     time.sleep(max(0.0, instant_s(0.0) - time.monotonic()))
 
 
@@ -80,8 +80,8 @@ def arrival_times(rate: float, duration_s: float) -> NDArray[np.float64]:
 def let_begin(
     file: IO[bytes], rate: float | Schedule | None, duration_s: float, threads: int
 ) -> tuple[NDArray[np.float64] | None, float]:
-    """From now on for duration_s: at a rate, by a schedule, or, in a closed loop (None), one per thread. Returns the
-    arrivals (None in a closed loop) and the end (CLOCK_MONOTONIC, s)."""
+    """Let requests arrive from now on for duration_s: at a rate, by a schedule, or, in a closed loop (None), one per
+    thread. Returns the arrivals (None in a closed loop) and the end (CLOCK_MONOTONIC, s)."""
     import numpy as np
 
     begin_s = instant_s(HEAD_START_S)

@@ -99,7 +99,7 @@ class ToldTheWarmUp(Protocol):
 class Marked(Protocol):
     @property
     def marks(self) -> tuple[str, ...]:
-        """After its end: from model.FLAGS."""
+        """After its end: flags of the step, from model.FLAGS."""
 
 
 @runtime_checkable
@@ -127,10 +127,10 @@ class Driver(Protocol):
         """After its end: bytes of answers, by the end of their requests (CLOCK_MONOTONIC). None if not counted."""
 
     def requests(self) -> Requests:
-        """After its end. WorkloadError with what the driver printed if it failed."""
+        """What it did, after its end. WorkloadError with what the driver printed if it failed."""
 
     def kill(self) -> None:
-        """With all its processes. Idempotent; never raises."""
+        """End it at once, with all its processes. Idempotent; never raises."""
 
 
 class Workload(Protocol):
@@ -204,7 +204,7 @@ class KindOfWorkload:
 
 
 def program(kind: str, name: str, package: str) -> Requirement:
-    """On PATH, of this Debian package."""
+    """A program on PATH, of this Debian package."""
     return Requirement(kind, name, located(name), f"sudo apt-get install {package}")
 
 

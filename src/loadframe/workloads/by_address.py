@@ -233,7 +233,7 @@ def alike(body: bytes, other: bytes, checked: Checked) -> bool:
 
 
 def wrong_words(body: bytes, page: Ask) -> str:
-    """Empty for right ones."""
+    """What is wrong with the words of an answer; "" for nothing."""
     if page.fails and page.fails in body:
         return f"a body that has {page.fails.decode()!r}, which no right one has"
     if page.contains and page.contains not in body:

@@ -96,7 +96,7 @@ def registration(
 
 
 def thinking(think_s: float) -> str:
-    """For the report; in seconds."""
+    """A pause in words for the report."""
     pause = f"{think_s:.3g} s" if think_s >= 1 else f"{1e3 * think_s:.3g} ms"
     return f"A user thinks for {pause} on average between an answer and the next request: N = X (R + Z) with this Z."
 

@@ -45,7 +45,7 @@ def mark_of(endpoint: Endpoint) -> str:
 
 
 def await_drivers_gone(endpoint: Endpoint, doing: str) -> None:
-    """Until each server has closed the connections of a killed driver. TargetError if one refuses."""
+    """Wait until each server has closed the connections of a killed driver. TargetError if one refuses."""
     for front in endpoint.fronts or (endpoint,):
         with engine_of(front).connected(front, doing, patience_s=QUICK_S) as connection:
             await_gone(connection, front)
@@ -127,7 +127,7 @@ def proof(endpoint: Endpoint) -> str:
 
 
 def elsewhere(endpoint: Endpoint, program: str, said: str) -> WorkloadError:
-    """Where it is not proved that a driver that names no schema would find only our tables."""
+    """The error where it is not proved that a driver that names no schema would find only our tables."""
     engine = engine_of(endpoint)
     return WorkloadError(
         f"{program}, connected to {engine.where(endpoint)} as for the load, did not find the schema "

@@ -225,7 +225,7 @@ def _wait_unless_stopped(process: subprocess.Popen[bytes], name: str) -> int:
 
 
 def last_lines(path: Path) -> list[str]:
-    """Of a driver's output, as printable text, each once; earlier fatal ones come first."""
+    """The last lines of a driver's output, as printable text, each once; earlier fatal ones come first."""
     if (file := step_files.opened(path)) is None:
         return []
     with file:

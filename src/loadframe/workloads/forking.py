@@ -69,7 +69,8 @@ class ForkedWorker:
 
 
 class ForkServer:
-    """For one module and allowance. It ends with the thread that has made this object, and its workers end with it."""
+    """Forks workers of one module under one allowance. It ends with the thread that has made this object, and its
+    workers end with it."""
 
     def __init__(self, module: str, allowance: Allowance, environment: Mapping[str, str], stderr: IO[bytes]) -> None:
         """stderr: where the module cannot be imported, it says why."""

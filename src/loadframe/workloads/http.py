@@ -205,7 +205,7 @@ class HttpByWorkingSet(Http):
     _installed = 1
 
     def check_level(self, level: float) -> int:
-        """In bytes. StudyError if that takes too many objects."""
+        """The level in bytes. StudyError if that takes too many objects."""
         total = whole_level(self.kind, "working_set", level, 1, LARGEST_SET_MIB) << 20
         if total > MOST_OBJECTS * self.objects.smallest:
             raise StudyError(
@@ -244,8 +244,8 @@ def _explained(endpoint: Endpoint) -> Iterator[None]:
 
 
 def ask_for_all(address: str, count: int, clients: int = CLIENTS) -> None:
-    """Once each: a cache fetches what it lacks. Several `clients` ask at a time, so that one waiting for the disk does
-    not delay the others. TargetError if it does not answer, or sends less than announced."""
+    """Ask for each object once: a cache fetches what it lacks. Several `clients` ask at a time, so that one waiting for
+    the disk does not delay the others. TargetError if it does not answer, or sends less than announced."""
     ended = threading.Event()
     with ThreadPoolExecutor(clients) as pool:
         asking = [

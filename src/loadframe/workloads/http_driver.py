@@ -134,9 +134,9 @@ def block(asks: Sequence[Ask], sessions: Sequence[bytes], host: str, *, close: b
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Requests, or objects by a table (objects.py). sessions: see `block`. text: the file with the contents of objects,
-    whose largest has largest_bytes; what of them is `checked`. compared: one in this many answers is compared with its
-    content. think: the pause before each. secret: environment variables withheld from wrk."""
+    """What wrk sends: requests, or objects by a table (objects.py). sessions: see `block`. text: the file with the
+    contents of objects, whose largest has largest_bytes; what of them is `checked`. compared: one in this many answers
+    is compared with its content. think: the pause before each. secret: environment variables withheld from wrk."""
 
     asks: Sequence[Ask] = ()
     sessions: Sequence[bytes] = ()
@@ -152,7 +152,7 @@ class Plan:
 
 
 def open_files(connections: int) -> int:
-    """Per thread: a connection, two logs, and what it waits on (260 were counted at 64 connections)."""
+    """Descriptors. Per thread: a connection, two logs, and what it waits on (260 were counted at 64 connections)."""
     return 4 * connections + 32
 
 

@@ -40,7 +40,7 @@ def where(endpoint: Endpoint) -> str:
 
 
 def parameters(endpoint: Endpoint) -> dict[str, str]:
-    """In the terms of its own clients: socket, or host and port; user, password, db."""
+    """How to reach it, in the terms of its own clients: socket, or host and port; user, password, db."""
     options = endpoint.options
     place = where(endpoint)
     host, _, port = place.rpartition(":")
@@ -56,7 +56,7 @@ def parameters(endpoint: Endpoint) -> dict[str, str]:
 def connected(
     endpoint: Endpoint, doing: str, *, schema: bool = True, patience_s: float = mariadb_connection.LONGEST_S
 ) -> Iterator[Connection]:
-    """Accepts several statements at once. patience_s: for each of them. TargetError."""
+    """A connection that accepts several statements at once. patience_s: for each of them. TargetError."""
     pymysql = mariadb_connection.driver()
     given = parameters(endpoint)
     place = Place(given["host"], given["host"], int(given["port"]), here=False) if "host" in given else None

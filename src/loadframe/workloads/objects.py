@@ -34,13 +34,13 @@ class Objects:
         return np.random.default_rng(self.seed).bytes(self.largest + SPREAD)
 
     def sizes(self, count: int) -> NDArray[np.int64]:
-        """Of the first objects (bytes); a larger count begins with the same ones."""
+        """Sizes of the first objects (bytes); a larger count begins with the same ones."""
         drawn = np.random.default_rng([self.seed, 1]).random(count)
         return np.rint(self.smallest * (self.largest / self.smallest) ** drawn).astype(np.int64)
 
     def table(self, count: int) -> NDArray[np.void]:
-        """In RECORD's form. Weights: 1 / rank ^ exponent (Zipf; Breslau et al., Web Caching and Zipf-like
-        Distributions, INFOCOM 1999)."""
+        """The first objects in RECORD's form. Weights: 1 / rank ^ exponent (Zipf; Breslau et al., Web Caching and
+        Zipf-like Distributions, INFOCOM 1999)."""
         records = np.empty(count, dtype=RECORD)
         records["up_to"] = np.cumsum(np.arange(1, count + 1, dtype=np.float64) ** -self.exponent)
         records["offset"] = STRIDE * np.arange(count) % SPREAD
@@ -86,7 +86,7 @@ class Folder:
         return int(self._objects.sizes(count)[self._made() :].sum()) if count > self._made() else 0
 
     def fill(self, count: int) -> None:
-        """On the disk and not in the page cache: the server that reads the objects caches them."""
+        """Make the missing objects, on the disk and not in the page cache: the server that reads them caches them."""
         have = self._made()
         for number, size in enumerate(self._objects.sizes(count)[have:].tolist(), start=have):
             file = self._path / path_of(number)[1:]

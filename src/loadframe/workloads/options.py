@@ -66,7 +66,7 @@ def readable(what: str) -> Any:
 
 
 def file_at(name: str) -> Path | None:
-    """Absolute, of a file that we can read; None for any other name."""
+    """The absolute path of a file that we can read; None for any other name."""
     try:
         path = Path(name).expanduser().absolute()
         return path if path.is_file() and os.access(path, os.R_OK) else None

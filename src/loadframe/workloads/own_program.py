@@ -59,7 +59,7 @@ class OutputDriver(ProcessDriver):
     _output: Output | None = field(default=None, init=False)
 
     def pids(self) -> tuple[int, ...]:
-        """With those that they started."""
+        """The living processes, with those that they started."""
         return tuple(dict.fromkeys(member for pid in super().pids() for member in family(pid)))
 
     def running(self) -> bool:
@@ -166,7 +166,7 @@ class OutputDriver(ProcessDriver):
 
 
 def family(pid: int) -> list[int]:
-    """With descendants, at most MOST_PROCESSES (proc(5), task/[tid]/children)."""
+    """A process with its descendants, at most MOST_PROCESSES (proc(5), task/[tid]/children)."""
     pids: list[int] = []
     waiting = [pid]
     while waiting and len(pids) < MOST_PROCESSES:

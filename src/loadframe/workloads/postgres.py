@@ -43,7 +43,7 @@ def schema_of(endpoint: Endpoint) -> str:
 
 
 def all_parameters(endpoint: Endpoint) -> dict[str, str]:
-    """With the address that was decided and the option file's settings, such as TLS."""
+    """As `parameters`, with the address that was decided and the option file's settings, such as TLS."""
     others = {name: endpoint.options[name] for name in (NUMBER, *CARRIED) if endpoint.options.get(name)}
     return {**parameters(endpoint), **others}
 
@@ -63,7 +63,7 @@ def _search_path(endpoint: Endpoint) -> str:
 def connected(
     endpoint: Endpoint, doing: str, *, patience_s: float = postgres_connection.SILENT_S
 ) -> Iterator[Connection[Any]]:
-    """In the driver's schema, with a transaction per statement. patience_s: of silence. TargetError."""
+    """A connection in the driver's schema, with a transaction per statement. patience_s: of silence. TargetError."""
     psycopg = postgres_connection.driver()
     here = parameters(endpoint)
     if here["host"].startswith("/") and (why := stopped(f"{here['host']}/.s.PGSQL.{here['port']}")):

@@ -65,7 +65,7 @@ def _check_required(known: KindOfWorkload, options: Mapping[str, SettingValue], 
 
 
 def knobs(kind: str, axis: str) -> tuple[Knob, ...]:
-    """Without the load axis."""
+    """The knobs without the load axis."""
     return tuple(knob for knob in _kind(kind).knobs if knob.name != axis)
 
 

@@ -74,7 +74,7 @@ class Farm(InOwnSchema, sysbench.BySysbench[Options]):
             )
 
     def create_jobs(self, connection: Connection, endpoint: Endpoint, jobs: Sequence[int]) -> None:
-        """With their rows, replacing half-made ones."""
+        """Make jobs with their rows, replacing half-made ones."""
         # One statement per table, creating and filling it at once, on one connection: about 1 ms per table here, where
         # CREATE LIKE and INSERT took 2.3 ms and more connections only waited for each other (DDL log, fsync).
         schema, at_once = name_of(endpoint), endpoint.kind == "mariadb"

@@ -53,7 +53,7 @@ class Requests:
 
 
 def from_bytes(data: bytes) -> Requests:
-    """Of one or more logs; a torn last record (a killed driver) is left out."""
+    """Requests of one or more logs; a torn last record (a killed driver) is left out."""
     import numpy as np
 
     records: NDArray[Any] = np.frombuffer(_whole(data, RECORD.size), dtype=FIELDS)
@@ -62,7 +62,7 @@ def from_bytes(data: bytes) -> Requests:
 
 
 def moved_bytes(log: Path, sizes: Path, start_s: float, end_s: float) -> int:
-    """Of the requests that ended after start_s and not after end_s. sizes: uint64, in the order of the log."""
+    """Bytes of the requests that ended after start_s and not after end_s. sizes: uint64, in the order of the log."""
     import numpy as np
 
     from loadframe.workloads import step_files

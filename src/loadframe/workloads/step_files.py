@@ -16,7 +16,7 @@ LARGEST = 2 << 30
 
 
 def create(path: Path, owner: Privilege) -> IO[bytes]:
-    """Replacing what was there; only its owner may read and write it. Unbuffered."""
+    """A new file, replacing what was there; only its owner may read and write it. Unbuffered."""
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     if owner != US:
@@ -67,8 +67,8 @@ def size(path: Path) -> int:
 
 
 def opened(path: Path) -> IO[bytes] | None:
-    """For reading; None for none. WorkloadError for other than regular files, too large ones, and those with a second
-    name, which may be another's."""
+    """A driver's file, for reading; None for none. WorkloadError for other than regular files, too large ones, and
+    those with a second name, which may be another's."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -32,7 +32,7 @@ START_UP_S = 1.0
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """For any target; the target's kind requires its own Python package."""
+    """What its workloads need for any target; the target's kind requires its own Python package."""
     return (program(kind, "sysbench", "sysbench"),)
 
 

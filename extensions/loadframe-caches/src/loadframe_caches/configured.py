@@ -35,5 +35,5 @@ class ConfiguredServer(PrivateServer):
         return aside
 
     def configure(self, state: TargetState, allowance: Allowance) -> None:
-        """For what comes next. TargetError as `try_out`, with nothing written."""
+        """Write the configuration for what comes next. TargetError as `try_out`, with nothing written."""
         self.try_out(state, allowance).replace(self.configuration)

@@ -21,7 +21,7 @@ def requirements() -> list[Requirement]:
 
 
 class Origin(Server):
-    """For one cache; its port stays the same after the first start."""
+    """An nginx of its own for one cache; its port stays the same after the first start."""
 
     def __init__(self, lease: Lease, folder: str) -> None:
         self._allowance = Allowance(lease.account("www-data", "nginx"))
@@ -29,7 +29,7 @@ class Origin(Server):
         self._asked = self._answered = 0
 
     def start(self) -> None:
-        """Unless it runs. TargetError."""
+        """Start it unless it runs. TargetError."""
         if self.started and self.died() is None:
             return
         super().stop()
@@ -42,7 +42,7 @@ class Origin(Server):
             raise TargetError(f"the cache's origin: {died.fact}", remedy=died.remedy, details=died.details)
 
     def requests(self) -> int:
-        """Since its start, without those for its status; the last known number while it is busy."""
+        """Requests answered since its start, without those for its status; the last known number while it is busy."""
         with suppress(NoRoom):
             if counters := self.status.read():
                 self._asked += 1
@@ -85,7 +85,7 @@ class CacheTarget(PrivateTarget):
             stored.remove_tree(name)
 
     def stop(self) -> None:
-        """Of its origin, too; the origin's files stay, and what is cached on the disk."""
+        """Stop the cache and its origin; the origin's files stay, and what is cached on the disk."""
         super().stop()
         self._origin.stop()
 

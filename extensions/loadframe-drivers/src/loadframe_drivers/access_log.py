@@ -177,9 +177,9 @@ class Stretch:
 
 
 def read_stretch(path: Path, skip_s: float, span_s: float, seed: int, leave_out: Callable[[str], str]) -> Stretch:
-    """From skip_s after the log's first line, for span_s. If it has only whole seconds, the place of each request
-    within its second is drawn from the seed. leave_out: why a method is not replayed, "" if it is. StudyError if the
-    log cannot be read or has no request there."""
+    """Requests from skip_s after the log's first line, for span_s. If it has only whole seconds, the place of each
+    request within its second is drawn from the seed. leave_out: why a method is not replayed, "" if it is. StudyError
+    if the log cannot be read or has no request there."""
     stretch = Stretch()
     try:
         requests = np.array(list(stretch.requests(lines(path), skip_s, span_s, leave_out)), dtype=REQUEST_FIELDS)
@@ -270,7 +270,7 @@ def _path(target: str) -> str | None:
 
 
 def lines(path: Path) -> Iterator[str | None]:
-    """Also of a gzipped log; None for one longer than LONGEST_LINE. OSError."""
+    """The lines of a log, gzipped or not; None for a line longer than LONGEST_LINE. OSError."""
     with os.fdopen(regular(path), "rb") as raw:
         packed = raw.peek(len(GZIP))[: len(GZIP)] == GZIP
         file: IO[bytes] = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw

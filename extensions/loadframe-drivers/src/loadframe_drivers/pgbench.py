@@ -193,7 +193,8 @@ class PgbenchDriver(ProcessDriver):
             os.kill(self.processes[0].pid, signal.SIGALRM)  # not waited for, so the pid is its own
 
     def waiting(self) -> int:
-        """As many as arrive in the time that the last one in the log waited; the log is a little behind."""
+        """Requests that wait: as many as arrive in the time that the last one in the log waited; the log is a little
+        behind."""
         return 0 if self.rate is None else round(self.rate * max(lag_now_s(log) for log in self.logs))
 
     def offered(self, start_s: float, end_s: float) -> int | None:
@@ -274,9 +275,9 @@ LAST_LINES_BYTES = 400
 
 
 def read(paths: Sequence[Path], *, monotonic_s: float, latency_limit_ms: float) -> Requests:
-    """Of all threads. monotonic_s: CLOCK_MONOTONIC minus the time of day, at the start. pgbench logs no latency of a
-    failed transaction: it is the time since the client's previous one ended. A skipped one waited at least
-    latency_limit_ms."""
+    """The transactions of all threads. monotonic_s: CLOCK_MONOTONIC minus the time of day, at the start. pgbench logs
+    no latency of a failed transaction: it is the time since the client's previous one ended. A skipped one waited at
+    least latency_limit_ms."""
     records = bytearray()
     for path in paths:
         ended_s: dict[bytes, float] = {}

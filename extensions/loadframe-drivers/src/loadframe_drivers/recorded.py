@@ -30,7 +30,7 @@ class Recorded(ByWrk[Options]):
 
     @abstractmethod
     def recalled(self) -> Sequence[Ask]:
-        """From the file. StudyError if it cannot be used."""
+        """The requests in the file. StudyError if it cannot be used."""
 
     @abstractmethod
     def notes(self) -> tuple[str, ...]: ...
@@ -78,7 +78,7 @@ class Recorded(ByWrk[Options]):
 
 
 def http_parts(url: str) -> tuple[SplitResult, str] | None:
-    """With its path and query; None for any other text."""
+    """The parts of an HTTP address, and its path with the query; None for any other text."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -74,7 +74,7 @@ class Report:
 
 
 def read_report(text: str) -> Report:
-    """ValueError for other text."""
+    """A report of redis-benchmark 7. ValueError for other text."""
     title, requests, rate = TITLE.search(text), REQUESTS.search(text), RATE.search(text)
     if title is None or requests is None or rate is None:
         raise ValueError("it is no report of redis-benchmark 7 (title, number of requests, throughput summary)")

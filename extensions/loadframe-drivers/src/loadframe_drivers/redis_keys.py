@@ -74,7 +74,7 @@ class OwnKeys:
         )
 
     def make(self) -> None:
-        """TargetError if the database has got a key meanwhile."""
+        """Mark the database as ours. TargetError if it has got a key meanwhile."""
         with self._selected() as ask:
             ask("SET", self._mark, "1", "NX")
             if ask("DBSIZE") == 1:

@@ -165,7 +165,7 @@ class Installed:
 
 
 def read_help(text: str) -> dict[str, str]:
-    """From what sysbench prints for --help or "help": as Installed.options."""
+    """Options, in the form of Installed.options, from what sysbench prints for --help or "help"."""
     matches = (LINE.match(line) for line in text.splitlines())
     return {_dashed(match[1]): match[2] or "" for match in matches if match}
 
@@ -185,7 +185,7 @@ def installed(script: str) -> Installed:
 
 
 def checked(script: str, options: Mapping[str, SettingValue]) -> dict[str, str]:
-    """By names with dashes. StudyError for a wrong or reserved one, MissingTool without sysbench."""
+    """The options by names with dashes. StudyError for a wrong or reserved one, MissingTool without sysbench."""
     values: dict[str, str] = {}
     for given, value in options.items():
         name = _dashed(given)

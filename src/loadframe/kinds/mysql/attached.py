@@ -164,7 +164,7 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
             time.sleep(0.01)
 
     def configured(self) -> dict[str, SettingValue]:
-        """From its command line, and its option files as far as its user may read them."""
+        """The values from its command line, and its option files as far as its user may read them."""
         files, pid, asked = self._control.ask(self.files), self.pid(), dict[str, str]()
         with suppress(OSError):  # it has just ended; the next statement says so
             if pid is not None:
@@ -228,13 +228,13 @@ class AttachedMysql(AttachedFamily):
 
 
 def host_of(address: str, option_file: Path | None) -> str:
-    """Empty for a socket. Raises as AttachedFamily does; contacts no server."""
+    """The host to connect to, empty for a socket. Raises as AttachedFamily does; contacts no server."""
     return _where(address, read_client_options(option_file) if option_file is not None else {})[1]
 
 
 class FamilyControl(Control):
-    """For any server, with the options that the family's own clients take. kind: of its endpoint. number: the numeric
-    address; "" for a socket."""
+    """A Control for any server, with the options that the family's own clients take. kind: of its endpoint. number: the
+    numeric address; "" for a socket."""
 
     def __init__(self, kind: str, name: str, options: Mapping[str, str], asked: ServerAddress) -> None:
         password = options.get("password") or os.environ.get(PASSWORD, "")

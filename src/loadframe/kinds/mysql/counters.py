@@ -1,5 +1,5 @@
-"""SHOW GLOBAL STATUS and SHOW GLOBAL VARIABLES of MariaDB 10.11 and MySQL 9.7, MySQL's performance schema; its counters
-of the redo log came with 8.0.30."""
+"""Counters from SHOW GLOBAL STATUS and SHOW GLOBAL VARIABLES of MariaDB 10.11 and MySQL 9.7, MySQL's performance
+schema; its counters of the redo log came with 8.0.30."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class Counting:
         return self.counted(texts) | self._waited(control)
 
     def counted(self, texts: Mapping[str, str]) -> dict[str, float]:
-        """By CounterSpec.name, from the values of the two SHOW statements; without values that are not numbers."""
+        """Counters by CounterSpec.name, from the values of the two SHOW statements; without values that are not
+        numbers."""
         numbers = {name: number for name, text in texts.items() if (number := finite(text)) is not None}
         age, most = (numbers.get(name, 0.0) for name in self.redo or ("", ""))
         return numbers | ({FILLED: age / (self.usable * most)} if most > 0 else {})

@@ -155,7 +155,7 @@ class FamilyTarget(DatabaseTarget[Control]):
         ]
 
     def workload_grants(self) -> Sequence[str]:
-        """Outside of the schemas of a load driver's account."""
+        """What a load driver's account may do outside of its schemas."""
         return ("PROCESS, RELOAD ON *.*",)
 
     def _write_accounts(self) -> None:

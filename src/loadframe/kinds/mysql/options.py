@@ -17,8 +17,8 @@ _VERSIONED = re.compile(r"-\d+(\.\d+)*$")
 
 
 def parse_options(text: str, groups: Collection[str]) -> dict[str, str]:
-    """Of these groups ("mysqld" also means "mysqld-10.11"), names with underscores; later ones win. An option without a
-    value is "1". Included files are not read; lines that are not options are skipped."""
+    """Options of these groups ("mysqld" also means "mysqld-10.11"), names with underscores; later ones win. An option
+    without a value is "1". Included files are not read; lines that are not options are skipped."""
     options: dict[str, str] = {}
     wanted = False
     for raw in text.splitlines():
@@ -43,8 +43,8 @@ def read_client_options(path: Path) -> dict[str, str]:
 
 
 def configured_options(arguments: Sequence[str], files: Iterable[Path], user: int) -> dict[str, str]:
-    """Of the first MOST_FILES option files of a server, then of its command line. The files are read with its user's
-    rights; what is not readable, too large or no file is skipped."""
+    """Options of the first MOST_FILES option files of a server, then of its command line. The files are read with its
+    user's rights; what is not readable, too large or no file is skipped."""
     options: dict[str, str] = {}
     for path in islice(files, MOST_FILES):
         try:

@@ -106,11 +106,11 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return words(version).partition(" ")[0], statement(number), thing, words(port)
 
     def counters(self) -> dict[str, float]:
-        """Without what only the log has (refused connections)."""
+        """Counters without what only the log has (refused connections)."""
         return counted(self._control.row(self._statement), self._waited)
 
     def read(self, name: str) -> SettingValue:
-        """As ALTER SYSTEM has written it; "" where other configuration or the default rules."""
+        """The value that ALTER SYSTEM has written; "" where other configuration or the default rules."""
         self.settle()
         rows = self._control.ask(
             "SELECT setting FROM pg_file_settings WHERE name = %s AND sourcefile LIKE %s ORDER BY seqno DESC LIMIT 1",
@@ -148,13 +148,14 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return () if first is None else (first, *sorted(pid for (pid,) in self._control.ask(CHILDREN)))
 
     def local(self) -> bool:
-        """By a socket, or an address of this machine unless the server sees another (a container's port)."""
+        """Whether it is here: by a socket, or an address of this machine unless the server sees another (a container's
+        port)."""
         if self._where["host"].startswith("/") or not self._here:
             return self._here
         return bool(self._control.one("SELECT coalesce(inet_client_addr() = inet_server_addr(), true)", bool)[0])
 
     def endpoint(self) -> Endpoint:
-        """In our database; a password that only libpq knows is left to it."""
+        """The endpoint in our database; a password that only libpq knows is left to it."""
         where = self._where
         options = {
             "user": where["user"],

@@ -151,7 +151,7 @@ class PostgresTarget(DatabaseTarget[Control]):
         super().destroy()
 
     def given_up(self) -> bool:
-        """It could not start a process for a connection: it goes on, and accepts no client."""
+        """Whether it could not start a process for a connection: it goes on, and accepts no client."""
         return self._log_counts.read()[NO_PROCESS] > self._without_process
 
     def counters(self) -> dict[str, float]:

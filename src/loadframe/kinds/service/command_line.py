@@ -56,7 +56,7 @@ KNOBS = tuple(Knob(**row) for row in _ROWS["knobs"])
 
 
 def runtime_of(executable: str, *, go: bool = False, interpreter: str = "") -> Runtime:
-    """By the program's name, the mark of Go's linker (go), or the name of a script's interpreter."""
+    """The runtime, by the program's name, the mark of Go's linker (go), or the name of a script's interpreter."""
     if go:
         return GO
     runtime = _by_name(RUNTIMES, PurePath(executable).name) or NATIVE
@@ -67,7 +67,7 @@ def runtime_of(executable: str, *, go: bool = False, interpreter: str = "") -> R
 
 
 def framework_of(command: Sequence[str]) -> Runtime | None:
-    """By the names of the first four words that are no options."""
+    """The framework, by the names of the first four words that are no options."""
     words = [word for word in command if not word.startswith("-")][:4]
     known = (_by_name(FRAMEWORKS, PurePath(word).name.partition(":")[0]) for word in words)
     return next(filter(None, known), None)
@@ -98,7 +98,7 @@ def knobs_of(runtime: str, framework: str, command: Sequence[str], environment: 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Of a flag: `count` words from `first`. between: what separates flag and value."""
+    """The place of a flag: `count` words from `first`. between: what separates flag and value."""
 
     first: int
     count: int
@@ -135,7 +135,8 @@ class CommandLine:
 
 
 def parsed(text: str) -> CommandLine:
-    """Split as a POSIX shell does, without its other features. StudyError for a line that uses these, or is empty."""
+    """A line split as a POSIX shell does, without its other features. StudyError for a line that uses these, or is
+    empty."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -173,7 +174,8 @@ def _variable(option: str, taken: Mapping[str, str]) -> str:
 
 
 def with_port(line: CommandLine, port: int | None) -> CommandLine:
-    """With {port} in place of the number where it listens: `port`, else that of a usual flag or the variable PORT."""
+    """The line with {port} in place of the number where it listens: `port`, else that of a usual flag or the variable
+    PORT."""
     number = port if port is not None else _named(line)
     if number is None:
         return line
@@ -198,7 +200,7 @@ def _named(line: CommandLine) -> int | None:
 
 
 def with_knobs(line: CommandLine, given: Sequence[Given]) -> CommandLine:
-    """With {setting} in place of the value of each knob that the line sets itself."""
+    """The line with {setting} in place of the value of each knob that it sets itself."""
     for knob in (knob_given.knob for knob_given in given if knob_given.said):
         place, setting = place_of(knob, line.words), f"{{{knob.setting}}}"
         if place is None:

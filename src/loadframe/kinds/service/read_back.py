@@ -24,7 +24,7 @@ LOOK_S = 2.0
 
 
 def get(url: str, *, within_s: float = WITHIN_S) -> tuple[int, bytes]:
-    """Only to this machine: a study may come from someone else. ERRORS, StudyError."""
+    """A GET, only to this machine: a study may come from someone else. ERRORS, StudyError."""
     try:
         asked = address_of(url)
     except ValueError as error:

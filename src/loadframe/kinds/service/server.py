@@ -113,7 +113,8 @@ class Server(PrivateServer):
                 self._end_left(())
 
     def died(self, how: str = DIED) -> TargetError | None:
-        """Also where its first process has ended while its children go on: nothing then says what belongs to it."""
+        """The error that it has died, also where its first process has ended while its children go on: nothing then
+        says what belongs to it."""
         error = super().died(how)
         if error is None or self._process is None:
             return error
@@ -159,7 +160,7 @@ class Server(PrivateServer):
             log.write(b"[what was written before is dropped]\n" + tail)
 
     def values(self, state: TargetState) -> dict[str, str]:
-        """For names in braces."""
+        """Values for names in braces."""
         settings = {name: shown(value) for name, value in state.settings.items()}
         own = {"port": str(self.port), "data": str(self.data)}
         return {**settings, **self._of_helpers, **self.files.places(), **own, **of_environment(self._target)}

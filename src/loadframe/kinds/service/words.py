@@ -57,7 +57,7 @@ def not_passed(target: TargetTable, said: str) -> str | None:
 
 
 def knob_of(name: str, table: SettingTable, limit: str = "") -> Knob:
-    """Of a table [target.setting.NAME]. limit: the id of the [[target.limit]] that names it."""
+    """The knob of a table [target.setting.NAME]. limit: the id of the [[target.limit]] that names it."""
     values = tuple(table.values)
     if any(isinstance(value, str) for value in values) or len({isinstance(value, bool) for value in values}) > 1:
         values = tuple(map(shown, values))  # a number or a switch among words ("auto", 4): as the service is given it

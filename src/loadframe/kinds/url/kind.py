@@ -129,7 +129,7 @@ class UrlTarget(Target):
 
 
 def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """In canonical form, complete. StudyError."""
+    """The settings in canonical form, complete. StudyError."""
     checked = {"paths": "/", **CATALOGUE.check(settings)}
     if "url" not in checked:
         raise StudyError("a target of kind url has no target.settings.url", remedy=EXAMPLE)
@@ -144,7 +144,7 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
 
 
 def host_of(settings: Mapping[str, SettingValue]) -> str:
-    """StudyError."""
+    """The host in the address that a study gives. StudyError."""
     return address_of(str(check_settings(settings)["url"]))[0]
 
 

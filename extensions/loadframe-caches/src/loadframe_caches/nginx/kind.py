@@ -1,5 +1,5 @@
-"""A web server for the files below `Endpoint.options["files"]`, and a cache in front of an origin, whose answers are
-files and survive a restart."""
+"""nginx as a web server for the files below `Endpoint.options["files"]`, and as a cache in front of an origin, whose
+answers are files and survive a restart."""
 
 import os
 import signal
@@ -72,7 +72,7 @@ class NginxTarget(PrivateTarget, Server):
         Server.stop(self)
 
     def effective(self) -> dict[str, SettingValue]:
-        """From `nginx -T`, with defaults; workers, their descriptors and the backlog from the kernel."""
+        """Settings from `nginx -T`, with defaults; workers, their descriptors and the backlog from the kernel."""
         return {**super().effective(), "worker_processes": len(self._workers())}
 
     def counters(self) -> dict[str, float]:
@@ -194,7 +194,7 @@ class Looks:
 
 
 class NginxCacheTarget(CacheTarget, NginxTarget):
-    """origin: host:port, set before the start; any will do for a check."""
+    """A cache in front of an origin. origin: host:port, set before the start; any will do for a check."""
 
     kind = "nginx-cache"
     counter_specs = (*COUNTERS, FETCHES)

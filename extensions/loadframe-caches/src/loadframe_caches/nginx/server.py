@@ -66,7 +66,7 @@ NAMES = ("connections", "accepts", "handled", "requests", "reading", "writing", 
 
 
 class Server(ConfiguredServer):
-    """A master and its workers. SIGQUIT ends it after its requests, SIGTERM at once; SIGKILL leaves workers."""
+    """An nginx master and its workers. SIGQUIT ends it after its requests, SIGTERM at once; SIGKILL leaves workers."""
 
     package, name = PACKAGE, PACKAGE.name
     file, checking = "nginx.conf", ("-t", "-q")
@@ -102,7 +102,7 @@ class Server(ConfiguredServer):
         return self.logged()[NO_WORKER] > self._lost
 
     def workers(self) -> tuple[int, ...]:
-        """Without the two processes of a cache that manage and load it."""
+        """The present workers, without the two processes of a cache that manage and load it."""
         pids = () if self.pid is None else children(self.pid)
         return tuple(pid for pid in pids if any("worker process" in word for word in command_of(pid)))
 
@@ -180,14 +180,14 @@ def word(spec: SettingSpec, value: SettingValue | None) -> str:
 
 
 class Status:
-    """Safe to use from several threads, one at a time."""
+    """The status of one nginx; safe to use from several threads, one at a time."""
 
     def __init__(self, socket: Path) -> None:
         self._connection = Connection(socket, within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
         self._lock = threading.Lock()
 
     def read(self) -> dict[str, float]:
-        """By NAMES; empty where it does not answer. NoRoom where nginx closes the connection each time."""
+        """The counters by NAMES; empty where it does not answer. NoRoom where nginx closes the connection each time."""
         with self._lock:
             for attempt in range(TRIES):
                 if attempt:

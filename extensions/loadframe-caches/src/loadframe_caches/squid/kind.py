@@ -1,5 +1,5 @@
-"""A private cache in front of an origin of its own, with one process. Its store on the disk (cache_dir_kind) survives a
-restart, that in memory does not."""
+"""Squid as a private cache in front of an origin of its own, with one process. Its store on the disk (cache_dir_kind)
+survives a restart, that in memory does not."""
 
 import os
 import re
@@ -230,7 +230,7 @@ class SquidTarget(CacheTarget, ConfiguredServer):
 
 
 def written(settings: Mapping[str, SettingValue], place: Path | None) -> list[str]:
-    """For complete settings. place: where it stores, None without a store on the disk."""
+    """The directives for complete settings. place: where it stores, None without a store on the disk."""
     lines = [
         f"{spec.name} {on_or_off(settings[spec.name])}{UNITS.get(spec.kind, '')}"
         for spec in CATALOGUE.specs

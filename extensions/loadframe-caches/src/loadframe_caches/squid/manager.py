@@ -30,7 +30,7 @@ MARK = "cache_mgr"
 
 
 class Manager:
-    """Of one Squid, from its start to its end; safe to use from several threads, one at a time."""
+    """The cache manager of one Squid, from its start to its end; safe to use from several threads, one at a time."""
 
     def __init__(self) -> None:
         self._connection = _connection(http.client.HTTP_PORT)
@@ -43,7 +43,7 @@ class Manager:
             self._connection = _connection(port)
 
     def page(self, name: str) -> str | None:
-        """For example "info"; None where it does not answer."""
+        """A page of the manager, such as "info"; None where it does not answer."""
         with self._lock:
             for _ in range(2):  # the kept connection may have been closed meanwhile
                 try:

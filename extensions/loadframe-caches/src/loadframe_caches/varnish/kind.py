@@ -1,5 +1,5 @@
-"""A private cache in front of an origin of its own; a restart leaves a cold cache. Its counters are read from its
-shared memory, through its own library."""
+"""Varnish as a private cache in front of an origin of its own; a restart leaves a cold cache. Its counters are read
+from its shared memory, through its own library."""
 
 import contextlib
 import ctypes
@@ -56,7 +56,7 @@ def library() -> str | None:
 
 
 class Counters:
-    """Of the instance in this directory, read with its user's rights. group: see rights_of."""
+    """Counters of the instance in this directory, read with its user's rights. group: see rights_of."""
 
     def __init__(self, directory: Path, user: Privilege, group: int | None) -> None:
         self._directory, self._user, self._group = directory, user, group
@@ -65,7 +65,7 @@ class Counters:
         self._vsc: Any = None
 
     def read(self) -> dict[str, int]:
-        """By varnishstat's names; the storage's as STORAGE.*. Empty while no cache process runs."""
+        """Counters by varnishstat's names; the storage's as STORAGE.*. Empty while no cache process runs."""
         self._api = self._api or _load()
         counters: dict[str, int] = {}
 
@@ -163,7 +163,8 @@ class VarnishTarget(CacheTarget):
             raise self.refusal(wanted, said)
 
     def ask_to_end(self) -> None:
-        """The cache process first: a manager that is starting one waits for it for ever (Varnish 7.1.1, one of ten)."""
+        """End the cache process first: a manager that is starting one waits for it for ever (Varnish 7.1.1, one of
+        ten)."""
         if self.died() is None:
             with contextlib.suppress(TargetError):  # it also reports where there is none to stop
                 self._ask("stop")

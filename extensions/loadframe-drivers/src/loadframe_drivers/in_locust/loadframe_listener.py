@@ -31,7 +31,7 @@ class Log:
         self._begun = False
 
     def add(self, name: str, latency_ms: float, size: int, error: str | None) -> float | None:
-        """Of a request that has just ended. After the first one: the seconds until the step's end; else None."""
+        """Write a request that has just ended. After the first one: the seconds until the step's end; else None."""
         line = {"end": time.monotonic(), "latency_ms": latency_ms, "operation": name, "bytes": max(size, 0)}
         if error is not None:
             line["error"] = error
