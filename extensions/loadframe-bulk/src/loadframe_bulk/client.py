@@ -53,8 +53,8 @@ def blocks_of(path: str) -> Iterator[bytes]:
 
 
 def valid_rows(block: bytes) -> tuple[bytes, int, int]:
-    """Those of a block that are rows (key, stamp, amount, note; comma-separated), in COPY's text format; their number
-    and the sum of their amounts."""
+    """The lines of a block that are rows (key, stamp, amount, note; comma-separated), in COPY's text format; their
+    number and the sum of their amounts."""
     rows, total = [], 0
     for line in block.splitlines():
         fields = line.split(b",")
@@ -76,7 +76,7 @@ class Pipeline:
         self._loaded = open(loaded, "w", buffering=1, encoding="utf-8")  # noqa: PTH123, SIM115
 
     def load(self, path: str, number: int, share: float = 1.0) -> None:
-        """share: of the file. Raises HungUpError or OutOfStepError."""
+        """Load this share of a file. Raises HungUpError or OutOfStepError."""
         most = share * os.path.getsize(path)  # noqa: PTH202 - as above
         began_s = time.monotonic()
         self._turn.to(CLIENT.handing_on)

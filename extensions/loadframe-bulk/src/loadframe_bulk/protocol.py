@@ -12,7 +12,7 @@ import struct
 HEAD = struct.Struct("<cI")
 FILE, BLOCK, END, TAKEN, LOADED, REFUSED = b"F", b"B", b"E", b"T", b"L", b"R"
 FILE_BODY = struct.Struct("<Q")
-"""Unique among all files that are loaded."""
+"""The number of a file, unique among all that are loaded."""
 END_BODY = struct.Struct("<QQ")
 """How many rows the client sent, and the sum of their amounts, which must be those that the loader has."""
 LONGEST = 1 << 24
@@ -34,20 +34,21 @@ class Stream:
         self._reader = connection.makefile("rb", buffering=1 << 18)
 
     def send(self, kind: bytes, body: bytes = b"") -> None:
+        """HungUpError where the other end has closed."""
         try:
             self._connection.sendall(HEAD.pack(kind, len(body)) + body)
         except (BrokenPipeError, ConnectionResetError) as error:
             raise HungUpError from error
 
     def receive(self) -> tuple[bytes, bytes]:
-        """HungUpError, OutOfStepError."""
+        """Kind and body of the next frame. HungUpError, OutOfStepError."""
         kind, length = HEAD.unpack(self._exactly(HEAD.size))
         if length > LONGEST:
             raise OutOfStepError(f"a frame of {length} bytes; {LONGEST} is the longest")
         return kind, self._exactly(length)
 
     def expect(self, kind: bytes) -> bytes:
-        """HungUpError, OutOfStepError."""
+        """The body of the next frame. HungUpError; OutOfStepError for another kind."""
         received, body = self.receive()
         if received == REFUSED:
             raise OutOfStepError(body.decode("utf-8", "replace"))

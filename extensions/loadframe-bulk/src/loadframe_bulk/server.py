@@ -183,7 +183,7 @@ class Server:
         self._end_lines = write_regularly(stages, lambda: lines(LOADER, self._turns, os.getpid()))
 
     def a_process_for_each_file(self) -> None:
-        """Until we are asked to end. A client for which no process can be started gets an error."""
+        """Serve until we are asked to end. A client for which no process can be started gets an error."""
         while True:
             connection, _ = self._socket.accept()
             began_s = time.monotonic()
@@ -194,7 +194,7 @@ class Server:
                     refuse(connection, f"no process can be started for the file: {error.strerror}")
 
     def a_pool(self, size: int) -> None:
-        """Until one of its processes ends, which none should."""
+        """Serve until one of its processes ends, which none should."""
         for _ in range(size):
             self._fork(self._serve_all)
         while len(self._children) == size:

@@ -27,24 +27,24 @@ EXTRA_PLACES = 3
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """first: the place of its first stage in the whole pipeline."""
+    """Stages of one thread. first: the place of its first stage in the whole pipeline."""
 
     stages: tuple[str, ...]
     first: int = 0
 
     @property
     def waiting(self) -> int:
-        """Of a thread that has no entry."""
+        """The place of a thread that has no entry."""
         return len(self.stages)
 
     @property
     def handing_on(self) -> int:
-        """Of a thread that waits for what is behind its last stage."""
+        """The place of a thread that waits for what is behind its last stage."""
         return len(self.stages) + 1
 
     @property
     def away(self) -> int:
-        """Of a thread that does not exist: of no stage."""
+        """The place of a thread that does not exist: of no stage."""
         return len(self.stages) + 2
 
     @property
@@ -76,6 +76,7 @@ class Turn:
         self._words[self._done + 2 * stage + 1] += entries
 
     def seconds(self, now_s: float) -> list[float]:
+        """Seconds by place, up to now_s."""
         words = self._words
         spent = list(words[SECONDS : self._done])
         spent[int(words[AT])] += max(0.0, now_s - words[SINCE_S])
@@ -123,9 +124,9 @@ def lines(chain: Chain, turns: Sequence[Turn], process: int) -> Iterator[str]:
 
 
 def write_regularly(path: str, made: Callable[[], Iterator[str]], every_s: float = EVERY_S) -> Callable[[], None]:
-    """By an alarm of this process, as a process that forks must not have threads. Call the returned function to stop,
-    with lines a last time: no alarm may come when an interpreter ends. A full disk costs lines, not the work. OSError
-    where the file cannot be opened."""
+    """Append lines to a file by an alarm of this process, as a process that forks must not have threads. Call the
+    returned function to stop, with lines a last time: no alarm may come when an interpreter ends. A full disk costs
+    lines, not the work. OSError where the file cannot be opened."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
     def write() -> None:

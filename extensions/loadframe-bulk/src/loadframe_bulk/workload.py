@@ -133,7 +133,7 @@ class BulkIngest(Common[BulkIngestOptions]):
 
 
 class BulkIngestBySize(BulkIngest):
-    """The smaller they are, the more of them for the same rows."""
+    """Ever smaller files: the smaller, the more of them for the same rows."""
 
     axes = frozenset({"files_per_gib"})
     axis_unit = "files per GiB"

@@ -55,8 +55,8 @@ def standing_of(owner: int) -> Standing:
 
 
 def cleaned_up(given: Mapping[str, str] | None = None) -> str:
-    """What was done, or cannot be put back, in words. given: environment of the process that left it, by default ours.
-    Never raises because of what is left."""
+    """What the clean-up did, or could not put back, in words. given: environment of the process that left it, by
+    default ours. Never raises because of what is left."""
     within_s = CLEANED_WITHIN_S + _standing(record for record in _lists() if not record.alive()).within_s
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
@@ -93,9 +93,9 @@ def _lists() -> list[Record]:
 
 
 MOST_SILENT_S = 60.0
-"""Also for a worker that is kept waiting: a step that does not get ready is void by then."""
+"""Limit also for a worker that is kept waiting: a step that does not get ready is void by then."""
 WAITING = frozenset("RD")
-"""Running, or waiting for a CPU or a disk."""
+"""States of threads that run, or wait for a CPU or a disk."""
 ENDS_WITHIN_S = 25.0
 """The worker gives up sooner, unless what it puts back takes longer, or it was stopped."""
 POLL_S = 0.05
@@ -211,7 +211,7 @@ def _clean_up() -> None:
 
 
 def report(words: str) -> None:
-    """stderr may lead nowhere by now."""
+    """Write to stderr, which may lead nowhere by now."""
     with contextlib.suppress(OSError):
         os.write(2, f"{words}\n".encode())
 

@@ -172,8 +172,8 @@ def alike(
     notes: list[str],
     affords: Callable[[], bool],
 ) -> dict[str, Start]:
-    """While all are loaded: what its trials are compared with. FleetError where the hosts are not known to be alike at
-    these levels."""
+    """The start on each host while all are loaded, which its trials are compared with. FleetError where the hosts are
+    not known to be alike at these levels."""
     measure = partial(start_of, on, study, levels)
     _, together = calibrate(on.engine.hosts, levels, measure, _sample, drawn, run, notes, affords)
     return {host: Start.of(list(chain.from_iterable(shown)), levels) for host, shown in together.items()}

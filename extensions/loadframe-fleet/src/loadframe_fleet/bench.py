@@ -53,7 +53,7 @@ class Loading:
 
 @dataclass(frozen=True, slots=True)
 class Carried(InterfaceCounts):
-    """Between two instants (CLOCK_MONOTONIC of that machine)."""
+    """What an interface carried between two instants (CLOCK_MONOTONIC of that machine)."""
 
     from_s: float
     to_s: float
@@ -162,7 +162,7 @@ class FleetBench(RealBench):
         self._load_of_fleet.drivers = tuple(hosts)
 
     def link_bytes_per_s(self) -> float | None:
-        """The highest that one link from the target carries by itself, measured at the first call. None where the
+        """The highest rate that one link from the target carries by itself, measured at the first call. None where the
         target is on no host, or encryption and not the link limited a measurement."""
         if self._links is None:
             self._links = self.hosts.links()

@@ -28,7 +28,7 @@ class Changing:
         self._server: Attached | None = None
 
     def asked(self, said: Message) -> Message:
-        """place, do, and its arguments. ChangeError, StudyError, TargetError where the place refuses."""
+        """said: place, do, and its arguments. ChangeError, StudyError, TargetError where the place refuses."""
         if said["place"] == MACHINE:
             return self._of_the_machine(said)
         server = self._found(said["address"])

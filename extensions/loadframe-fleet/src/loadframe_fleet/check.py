@@ -38,7 +38,7 @@ from loadframe_fleet.records import (
 from loadframe_fleet.wire import Say
 
 LOUD, STEAL = 0.20, 0.10
-"""As for a step that is called disturbed."""
+"""Shares of a host's CPUs, as for a step that is called disturbed."""
 CLOCK_OFF_S = 1.0
 """Beyond this, logs and certificates of two hosts are hard to compare; loads start together nevertheless."""
 UNSURE_S = 0.05
@@ -71,8 +71,8 @@ def _of_fleet(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
 
 
 def different(known: Mapping[str, Mapping[str, Any]], here: Mapping[str, Any]) -> Iterator[FleetProblem]:
-    """Other versions than on this machine would be a treatment that was not asked for. known, here: from
-    looking.facts."""
+    """How a host differs: other versions than on this machine would be a treatment that was not asked for. known, here:
+    from looking.facts."""
     for what in ("loadframe", "python"):
         having = defaultdict(list)
         for name, facts in known.items():
@@ -256,7 +256,7 @@ def _equipped(agent: Agent, checked: HostCheck) -> HostCheck:
 
 
 def links_between(pairs: Sequence[tuple[Agent, Agent]], say: Say) -> tuple[FleetLink, ...]:
-    """One after another, as two at a time would share what they have in common."""
+    """Measured one after another, as two at a time would share what they have in common."""
     return tuple(_link(driver, target, say) for driver, target in pairs)
 
 
@@ -284,7 +284,7 @@ CLOCKS_OFF = datetime.timedelta(days=2)
 
 
 def made_identity() -> Identity:
-    """Self-signed, for both ends of one link."""
+    """A new self-signed certificate, for both ends of one link."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Loadframe, one link")])
     certificate = (

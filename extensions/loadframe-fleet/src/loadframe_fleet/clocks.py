@@ -23,7 +23,7 @@ class Exchange:
 
     @property
     def offset_s(self) -> float:
-        """Of their clock ahead of ours, in the middle of the exchange."""
+        """How far their clock is ahead of ours in the middle of the exchange."""
         return self.theirs_s - (self.sent_s + self.received_s) / 2
 
 
@@ -39,8 +39,8 @@ class Offset:
 
 @dataclass(frozen=True, slots=True)
 class ClockInStep:
-    """By the shortest of `exchanges` round trips before and after the step: a host's monotonic clock is ahead of the
-    coordinator's by offset_s within uncertainty_s at at_s, by later_s at later_at_s (coordinator's clock)."""
+    """A host's monotonic clock against the coordinator's, by the shortest of `exchanges` round trips before and after
+    the step: ahead by offset_s within uncertainty_s at at_s, by later_s at later_at_s (coordinator's clock)."""
 
     offset_s: float
     uncertainty_s: float
@@ -52,7 +52,7 @@ class ClockInStep:
     exchanges: int
 
     def ours_s(self, theirs_s: float) -> float:
-        """Between the two measurements the offset changes linearly."""
+        """theirs_s by our clock: between the two measurements the offset changes linearly."""
         return self.at_s + (theirs_s - self.offset_s - self.at_s) / (1.0 + self._rate)
 
     def theirs_s(self, ours_s: float) -> float:

@@ -43,7 +43,7 @@ MOST_PRINTED = 300
 NOT_FOUND = "not found", "No such file or directory"
 NOT_INSTALLED = "Install Loadframe on that host, or write its path as `loadframe` in its [[host]] (now: {}). "
 MOST_BEFORE_GREETING = 200
-"""A login shell may print some of its own."""
+"""Lines that a login shell may print on its own."""
 ENDS_WITHIN_S = 5.0
 EXCHANGED_WITHIN_S = 10.0
 LAST_WORDS_S = 0.5
@@ -61,7 +61,7 @@ def with_last_line(why: str, printed: str) -> str:
 
 
 def command(host: HostTable, ssh_config: Path | None) -> list[str]:
-    """A shell behind ssh reads the words, hence the quotes."""
+    """The words that start a host's agent; a shell behind ssh reads them, hence the quotes."""
     if host.here:
         return python("loadframe_fleet.agent")
     agent = [host.loadframe, "fleet", "agent"]
@@ -122,7 +122,7 @@ class Agent:
         return self._asked(question, within_s, values)[0]
 
     def exchanges(self, count: int) -> tuple[list[Exchange], list[Exchange]]:
-        """In turn by the wall clock, and by the monotonic one. FleetError."""
+        """Ask for the time, in turn by the wall clock, and by the monotonic one. FleetError."""
         wall: list[Exchange] = []
         monotonic: list[Exchange] = []
         until = time.monotonic() + EXCHANGED_WITHIN_S
@@ -142,14 +142,14 @@ class Agent:
 
     @property
     def lost(self) -> str:
-        """Why; "" where something may still come."""
+        """Why nothing comes any more; "" where something may still come."""
         if not self._over.is_set():
             return ""
         return with_last_line(self._why or "its agent has gone", self._last_words())
 
     def close(self) -> None:
-        """It then ends by itself. What it is still putting back after ENDS_WITHIN_S is reported, and goes on without
-        us. Idempotent."""
+        """Close its stdin: it then ends by itself. What it is still putting back after ENDS_WITHIN_S is reported, and
+        goes on without us. Idempotent."""
         self._closed = True
         self._over.set()
         assert self._process.stdin is not None and self._process.stdout is not None

@@ -22,7 +22,7 @@ from loadframe_fleet.transport import ERRORS, REMEDY, Arrived, Transport, checke
 from loadframe_fleet.wire import PIECE_BYTES, Message
 
 EXCHANGES = 12
-"""Before and after a step."""
+"""Round trips with each host, before and after a step."""
 CLOCKS_WITHIN_S = 10.0
 """Time for one host; the exchanges measured by then give its bounds."""
 PACE_S = 0.3e-3
@@ -183,8 +183,8 @@ class Coordinator:
         more: Message | None = None,
         by_host: Mapping[str, Message] | None = None,
     ) -> Begun:
-        """At one instant. more: values for all; by_host: for single ones. StepVoid where one does not get ready, or
-        receives the start too late."""
+        """Let the hosts begin at one instant. more: values for all; by_host: for single ones. StepVoid where one does
+        not get ready, or receives the start too late."""
         self._ended, self._numbers = {}, {}
         common, own = {"step": name, "duration_s": duration_s, **(more or {})}, by_host or {}
         self.ask_all(
@@ -244,7 +244,7 @@ class Coordinator:
         ]
 
     def recorded(self, hosts: Iterable[str], offsets: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
-        """From each host's offset on, in pieces, as all together may exceed memory."""
+        """What is recorded from each host's offset on, in pieces, as all together may exceed memory."""
         asked = {host: ("flush", Message()) for host in hosts}
         wanted = {}
         for host, answer in self.ask_all(asked, FLUSHED_WITHIN_S, "recorder-failed").items():
@@ -292,7 +292,7 @@ class Coordinator:
             until_s = self._transport.now_s() + READ_WITHIN_S
 
     def cancel(self) -> None:
-        """Who does not receive that ends its load once its lease is over. Never raises."""
+        """End the load. A host that misses this ends it once its lease is over. Never raises."""
         self._begun = None
         for host in self.drivers:
             self._transport.ask(host, "cancel", {})
@@ -336,7 +336,7 @@ class Coordinator:
             )
 
     def unset(self, host: str, before: Offset, after: Offset) -> ClockInStep:
-        """StepVoid where it was set in between."""
+        """StepVoid where the host's clock was set in between."""
         apart_s = after.at_s - before.at_s
         moved_s = abs(after.offset_s - before.offset_s)
         if moved_s > before.uncertainty_s + after.uncertainty_s + DRIFT * apart_s:
@@ -357,8 +357,8 @@ class Coordinator:
 
 
 def shares_of(level: int, drivers: Sequence[str]) -> dict[str, int]:
-    """In equal integer parts, the first ones larger by one where it cannot be divided. Of a level below their number
-    only the first hosts drive."""
+    """A level in equal integer parts, the first ones larger by one where it cannot be divided. Of a level below their
+    number only the first hosts drive."""
     count = max(1, min(len(drivers), level))
     part, more = divmod(level, count)
     return {host: part + (number < more) for number, host in enumerate(drivers[:count])}

@@ -99,7 +99,7 @@ def _listening() -> Callable[..., list[str]]:
 
 
 def strangers_reach(listening: Iterable[str]) -> tuple[str, ...]:
-    """Neither on the loopback nor for holders of a certificate. Pages are open to all, even if encrypted."""
+    """Addresses neither on the loopback nor for holders of a certificate. Pages are open to all, even if encrypted."""
     return tuple(address for address in listening if not address.startswith(ENCRYPTED) and not _is_loopback(address))
 
 
@@ -124,7 +124,7 @@ def hear(task: str) -> None:
 
 
 class Lease:
-    """The coordinator's on a worker, from the beginning of a task until `end`."""
+    """The coordinator's lease on a worker, from the beginning of a task until `end`."""
 
     def __init__(self, client: Any, address: str, task: str) -> None:
         self._client = client

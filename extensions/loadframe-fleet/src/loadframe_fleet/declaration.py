@@ -124,7 +124,7 @@ def _is_number_or_name(host: str) -> bool:
 
 
 class TlsTable(Table):
-    """By which a scheduler and this machine recognise each other (PEM)."""
+    """PEM files by which a scheduler and this machine recognise each other."""
 
     ca: Path
     certificate: Path

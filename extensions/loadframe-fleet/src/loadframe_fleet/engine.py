@@ -109,6 +109,7 @@ class DaskEngine:
 
     @property
     def kernels(self) -> Mapping[str, str]:
+        """Boot ids by host, as reported."""
         return {name: place.boot for name, place in self._places.items()}
 
     @property

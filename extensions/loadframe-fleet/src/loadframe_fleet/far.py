@@ -61,7 +61,7 @@ class FarPlace:
         return read_back
 
     def back(self, names: Sequence[str]) -> list[ChangeRecord]:
-        """Unknown where the host is lost: its agent then puts them back by itself."""
+        """The outcomes; unknown where the host is lost: its agent then puts them back by itself."""
         try:
             lines = self._asked("back", names=names)["changes"]
         except StepVoid as error:
@@ -259,7 +259,7 @@ class FarTarget(OnBench):
         return ()
 
     def endpoint(self) -> Endpoint:
-        """With the host on which the served data are made."""
+        """The endpoint, with the host on which the served data are made."""
         return Endpoint(self.kind, self._address, {ELSEWHERE: self._host})
 
     def healthy(self) -> bool:

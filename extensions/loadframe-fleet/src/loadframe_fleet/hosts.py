@@ -32,7 +32,7 @@ SET_UP_WITHIN_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """To the target. network: differs between hosts that do not share it."""
+    """A host's interface to the target. network: differs between hosts that do not share it."""
 
     interface: str
     network: str
@@ -94,7 +94,7 @@ class Hosts:
         return tuple(notes)
 
     def ways(self) -> Mapping[str, Way]:
-        """Asked once. Empty where the target is on none, or its host has no address. StepVoid."""
+        """Each host's way, asked once. Empty where the target is on none, or its host has no address. StepVoid."""
         if not self._ways and (at := self._address_of(self.target)):
             # An observer's traffic is not part of the load.
             in_load = self._agents.keys() - {host.name for host in self._observers}
@@ -147,7 +147,7 @@ class Hosts:
         )
 
     def machine(self) -> str:
-        """TargetError where it is ambiguous."""
+        """The target's host. TargetError where it is ambiguous."""
         if self.serving is not None:
             return self.serving
         if not self._machine:
@@ -173,7 +173,7 @@ class Hosts:
         return address
 
     def links(self) -> tuple[FleetLink, ...]:
-        """From the target's host to each driver on another one, measured now."""
+        """The links from the target's host to each driver on another one, measured now."""
         if self.target is None:
             return ()
         target = self._agents[self.target]
@@ -213,7 +213,7 @@ class HostRecordings:
             self._offsets[host] = self._offsets.get(host, 0) + len(piece)
 
     def ticks(self, host: str, from_s: float, to_s: float) -> Sequence[Tick]:
-        """from_s, to_s: by the host's clock. None where nothing was recorded."""
+        """from_s, to_s: by the host's clock. No ticks where nothing was recorded."""
         if host not in self._descriptors:
             return ()
         if host not in self._readers:
@@ -255,7 +255,8 @@ def serving_host(fleet: Fleet) -> HostTable:
 
 
 def reached(hosts: Sequence[HostTable], ssh_config: Path | None, say: Say, stack: ExitStack) -> dict[str, Agent]:
-    """The stack ends them. FleetError for the first host that is not reached, or has another version."""
+    """The hosts' agents; the stack ends them. FleetError for the first host that is not reached, or has another
+    version."""
     tried = tried_all(hosts, ssh_config)
     agents = {agent.host.name: stack.enter_context(agent) for agent in tried if isinstance(agent, Agent)}
     for agent in tried:

@@ -23,7 +23,7 @@ OF_A_LINK = replace(
     "TCP and IP take the rest",
 )
 OTHERS = "network.others"
-"""Of the limit, and of the finding."""
+"""Id of the limit and finding that a link has other traffic than the load."""
 OTHERS_METRIC = "system.network.others"
 TAKES = 0.10
 """Share of a link's capacity from which other traffic is a finding, after subtraction of its measurement error."""
@@ -58,7 +58,7 @@ def hosts_of_run(run: RunFolder, rounds: Sequence[Round]) -> HostsOfRun:
 
 
 def limits_of_fleet(run: RunFolder) -> tuple[FleetLimit, ...]:
-    """From the steps of the first curve, hosts in their order. Empty where no fleet drove. RunError."""
+    """The limits in the steps of the first curve, hosts in their order. Empty where no fleet drove. RunError."""
     taken = _taken(run)
     if not taken:
         return ()
@@ -73,7 +73,7 @@ def limits_of_fleet(run: RunFolder) -> tuple[FleetLimit, ...]:
 
 
 def others_found(limits: Sequence[FleetLimit]) -> Iterator[Finding]:
-    """For each link of which other traffic takes TAKES or more even after subtraction of its error."""
+    """A finding for each link of which other traffic takes TAKES or more even after subtraction of its error."""
     for fleet_limit in limits:
         limit, host, driver = fleet_limit.limit, fleet_limit.host, fleet_limit.driver
         seen, least = limit.use - (fleet_limit.error or 0.0), TAKES * limit.ceiling

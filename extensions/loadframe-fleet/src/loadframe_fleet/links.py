@@ -53,7 +53,7 @@ _COUNTED = struct.Struct("!dd")
 
 
 class Listener:
-    """Until it is closed, or its time is over."""
+    """Listens on one address until it is closed, or its time is over."""
 
     def __init__(self, address: str, identity: Identity, for_s: float) -> None:
         """OSError where the address is none of this host; ValueError for an invalid identity."""
@@ -104,7 +104,7 @@ class Listener:
 
 
 def measure(address: str, port: int, identity: Identity) -> dict[str, float]:
-    """From here to a listener, as in FleetLink. OSError (also ssl.SSLError) where it fails."""
+    """The link from here to a listener, as in FleetLink. OSError (also ssl.SSLError) where it fails."""
     with (
         socket.create_connection((address, port), timeout=HANDSHAKE_S) as plain,
         identity.context(server=False).wrap_socket(plain) as link,

@@ -193,7 +193,7 @@ class FleetLoad:
             self._inner.set_level(endpoint, most)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> "FleetDriver":
-        """At one instant. StepVoid."""
+        """All drivers begin at one instant. StepVoid."""
         shares, name, coordinator = self._shares(level), folder.name, self._coordinator
         more = {
             "endpoint": asdict(endpoint), "warmup_s": min(self._warmup_s, duration_s), "level": float(level),
@@ -323,7 +323,7 @@ class FleetDriver:
         return self.counted(what, {log.host: log.clock.window(start_s, end_s) for log in self.logs})
 
     def counted(self, what: str, between: Mapping[str, tuple[float, float]]) -> dict[str, int]:
-        """Between two instants of each host's own clock; empty where one does not count that. StepVoid."""
+        """What each host counts between two instants of its own clock; empty where one does not count it. StepVoid."""
         asked = {host: ("counted", {"from_s": from_s, "to_s": to_s}) for host, (from_s, to_s) in between.items()}
         answers = self._coordinator.ask_all(asked, ASKED_WITHIN_S, "load-failed")
         counts = {host: answer.get(what) for host, answer in answers.items()}
@@ -332,6 +332,7 @@ class FleetDriver:
 
 
 def check_shared(study: Study) -> None:
+    """StudyError for a load that cannot be divided over hosts."""
     if study.workload.kind not in KINDS:
         raise StudyError(
             f"the workload {study.workload.kind!r} cannot be driven from a fleet",
@@ -345,7 +346,7 @@ def check_shared(study: Study) -> None:
 
 
 def secrets_named(study: Study) -> frozenset[str]:
-    """{ENV:NAME}: variables of the environment."""
+    """Variables of the environment that the study names ({ENV:NAME})."""
 
     def texts(value: Any) -> list[str]:
         if isinstance(value, str):

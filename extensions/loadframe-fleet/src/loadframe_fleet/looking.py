@@ -63,8 +63,8 @@ DIGITS = 12
 
 @functools.cache
 def code_digest(*roots: Path) -> str:
-    """Of names and contents of these packages' source files, by default the core's and this one's; "" if unreadable.
-    Takes 30 ms of a CPU."""
+    """A digest of names and contents of these packages' source files, by default the core's and this one's; "" if
+    unreadable. Takes 30 ms of a CPU."""
     whole = hashlib.sha256()
     try:
         for root in roots or (Path(str(loadframe.__file__)).parent, Path(__file__).parent):
@@ -86,7 +86,8 @@ UP = 0x1
 
 
 def interface_to(address: str, root: Path = Path("/")) -> str:
-    """Of the most specific route; for the host's own address of its network. "" where unknown, as for IPv6."""
+    """The interface of the most specific route; for the host's own address of its network. "" where unknown, as for
+    IPv6."""
     number = ipaddress.ip_address(address)
     if number.is_loopback:
         return LOOPBACK

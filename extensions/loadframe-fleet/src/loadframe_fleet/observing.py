@@ -107,7 +107,7 @@ class Observing:
         return observed
 
     def newly_full(self, observers: Mapping[str, Observed]) -> Iterator[str]:
-        """Once for each: observers whose CPUs were used up meanwhile."""
+        """Observers whose CPUs were used up meanwhile, each once."""
         for name, seen in observers.items():
             if seen.metrics.get(UTILIZATION, 0.0) >= BUSY and name not in self._full:
                 self._full.add(name)

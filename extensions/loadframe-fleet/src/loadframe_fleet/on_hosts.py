@@ -22,7 +22,7 @@ from loadframe_fleet.wire import Message
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """Its answer; or lost: why there is none."""
+    """How a task ended: its answer; or lost: why there is none."""
 
     task: str
     host: str
@@ -36,7 +36,7 @@ class Engine(Protocol):
         """All of the fleet, present or not."""
 
     def present(self) -> frozenset[str]:
-        """Those that may be given a task now. FleetError where there will be none any more."""
+        """Hosts that may be given a task now. FleetError where there will be none any more."""
 
     def begin(self, host: str, task: str, asked: Message) -> None:
         """task: a unique name."""
@@ -133,7 +133,7 @@ class OnHosts:
         ended: Callable[[Done], None],
         known: Sequence[Work] = (),
     ) -> None:
-        """The known work, then drawn work, until all has ended."""
+        """Carry out the known work, then drawn work, until all has ended."""
         waiting = list(known)
         deserted_s = time.monotonic()
         while True:
@@ -162,7 +162,7 @@ class OnHosts:
                 ended(done)
 
     def all_of(self, works: Sequence[Work], notify: Callable[[Done], None] = lambda _: None) -> list[Done]:
-        """Each piece on one host; results in its order. notify: called with each as it ends."""
+        """Carry out each piece on one host; results in its order. notify: called with each as it ends."""
         by_work = dict[int, Done]()
 
         def ended(done: Done) -> None:
@@ -208,7 +208,8 @@ class OnHosts:
         return Done(work, came.host, failed=why)
 
     def together(self, hosts: Sequence[str], work: Work) -> dict[str, Done]:
-        """All again if one is lost. FleetError where a host cannot do it, or it is lost too often."""
+        """Carry it out on all at a time; all again if one is lost. FleetError where a host cannot do it, or it is lost
+        too often."""
         for attempt in range(MOST_ATTEMPTS):
             until = time.monotonic() + RETURNS_WITHIN_S
             while missing := set(hosts) - self.engine.present():

@@ -115,7 +115,7 @@ FULL = 0.85
 
 
 def compare_with(book: Bookkeeping, treatment: str, level: float, fewer: tuple[str, ...]) -> FleetDrivers:
-    """With as many connections. Kept in the run. StepVoid."""
+    """All drivers against these, with as many connections, kept in the run. StepVoid."""
     bench, blocks = book.bench, book.bench.study.measure.blocks
     assert isinstance(bench, FleetBench), "hosts drive it"
     everyone = bench.drivers

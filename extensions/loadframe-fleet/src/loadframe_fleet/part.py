@@ -175,6 +175,7 @@ class Part:
         return {}
 
     def serve(self, address: str) -> Message:
+        """Prepare for own targets there. UserError."""
         self._serving = Serving(self, address, self._made({}))
         self._stack.callback(self._serving.close)
         return {}
@@ -200,7 +201,7 @@ class Part:
         self._follow_served()
 
     def mark(self, message: Message) -> Message:
-        """Also on a host that does not drive."""
+        """Mark a step's start, also on a host that does not drive."""
         warmup_s = float(message["warmup_s"])
         self.recorder.mark(
             "step-start",

@@ -64,8 +64,8 @@ class HostCheck:
 
 @dataclass(frozen=True, slots=True)
 class FleetLink:
-    """Round trips (s), bytes per second of one TLS connection in each direction, and the share of a CPU that the busier
-    end used. why_not: it was not measured; the rest is 0 then."""
+    """A link's round trips (s), bytes per second of one TLS connection in each direction, and the share of a CPU that
+    the busier end used. why_not: it was not measured; the rest is 0 then."""
 
     driver: str
     target: str
@@ -129,8 +129,8 @@ class DriverInStep:
 
 @dataclass(frozen=True, slots=True)
 class LinkUse:
-    """From the target to the drivers, under load. load_bytes_per_s: bodies of answers. others_bytes_per_s: the rest,
-    within error_bytes_per_s (a bound). why_not: why that is unknown, or ""."""
+    """An interface's traffic from the target to the drivers, under load. load_bytes_per_s: bodies of answers.
+    others_bytes_per_s: the rest, within error_bytes_per_s (a bound). why_not: why that is unknown, or ""."""
 
     load_bytes_per_s: float = 0.0
     others_bytes_per_s: float = 0.0
@@ -167,7 +167,7 @@ WATCHED = (
     "system.memory.available", "system.memory.used", "system.memory.limit",
     "driver.cpu.cores", "driver.saturation", "target.cpu.cores", "target.memory.rss",
 )  # fmt: skip
-"""The rest is in its recording."""
+"""Metrics kept of each host; the rest is in its recording."""
 
 
 def watched_of(metrics: Mapping[str, float]) -> dict[str, float]:
@@ -181,7 +181,7 @@ settings. block: of a ladder. capacity: a search with one set of settings. inves
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """While a task ran on another host, from_s to to_s by its own monotonic clock (`clock`)."""
+    """An observer's host while a task ran on another one, from_s to to_s by its own monotonic clock (`clock`)."""
 
     from_s: float
     to_s: float
@@ -223,7 +223,7 @@ def recording_of(host: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Lines(Generic[Record]):
-    """Empty where the run had no fleet."""
+    """A run's file; empty where the run had no fleet."""
 
     file: str
     schema: str

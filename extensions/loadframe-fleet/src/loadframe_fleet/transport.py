@@ -33,8 +33,8 @@ ERRORS: Mapping[str, type[UserError]] = {
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """From a host, at at_s by the transport's clock: the answer to the question of that number; or why there is none
-    (error; kind: its class); or why the host is gone (number 0), after which nothing comes from it."""
+    """A message from a host, at at_s by the transport's clock: the answer to the question of that number; or why there
+    is none (error; kind: its class); or why the host is gone (number 0), after which nothing comes from it."""
 
     host: str
     number: int

@@ -128,7 +128,8 @@ class BlocksOnHosts(TakesOnHosts):
     _number = 0
 
     def begin(self, book: Bookkeeping, run: RunFolder, states: LadderStates, notes: list[str]) -> None:
-        """Measure it here once, and on all hosts until they are known to be alike. FleetError where hosts differ."""
+        """Measure the start here once, and on all hosts until they are known to be alike. FleetError where hosts
+        differ."""
         study = book.bench.study
         self._book, self._states = book, states
         self._over(book, run, notes)
@@ -275,6 +276,7 @@ class CapacitiesOnHosts(TakesOnHosts):
 
 
 def check_settings_alone(study: Study) -> None:
+    """StudyError without alternatives, or for one that changes more than settings."""
     if not study.alternative:
         raise StudyError(
             f"the study {study.study.name} has no other settings to search the capacity with",
@@ -290,7 +292,7 @@ def check_settings_alone(study: Study) -> None:
 
 
 def around(here: Capacity) -> LoadInterval | None:
-    """For hosts that are like this machine."""
+    """Where hosts like this machine should have their capacity."""
     if not here.load:
         return None
     low, high = here.low or here.load, here.high or here.load

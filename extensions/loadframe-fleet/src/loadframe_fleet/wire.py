@@ -46,7 +46,7 @@ class Lines:
         """When anything last came, also a part of a line, which may take longer than any lease."""
 
     def line(self, within_s: float) -> bytes:
-        """Without its end. Silent, Closed, WireError for one without an end."""
+        """The next line without its end. Silent, Closed, WireError for one without an end."""
         until, looked = time.monotonic() + within_s, 0
         while (end := self._waiting.find(b"\n", looked)) < 0:
             looked = len(self._waiting)
@@ -76,8 +76,8 @@ class Lines:
 
 
 def send(descriptor: int, data: bytes, within_s: float) -> bool:
-    """One thread at a time. False where the other side has taken nothing for so long: a part of a line may have been
-    sent, so nothing more may be. OSError where it is gone."""
+    """Send through a pipe, one thread at a time. False where the other side has taken nothing for so long: a part of a
+    line may have been sent, so nothing more may be. OSError where it is gone."""
     view = memoryview(data)
     while view:
         if not _ready(descriptor, select.POLLOUT, within_s):
@@ -94,7 +94,7 @@ def _ready(descriptor: int, event: int, within_s: float) -> bool:
 
 
 def own_output() -> int:
-    """What a library prints goes to stderr from now on."""
+    """A descriptor for messages alone: what a library prints goes to stderr from now on."""
     sink = os.dup(1)
     os.dup2(2, 1)
     return sink

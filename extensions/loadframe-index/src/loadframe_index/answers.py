@@ -61,7 +61,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Of an owner or of a directory. of: a user's number, or a path."""
+    """Entries and bytes of an owner or of a directory. of: a user's number, or a path."""
 
     of: int | bytes
     entries: int
@@ -126,7 +126,7 @@ def largest_files(store: Store, most: int, under: bytes = b"") -> list[Found]:
 
 
 def largest_owners(store: Store, most: int) -> list[Share]:
-    """By bytes on the disk, the largest first; of equal ones, by number. A file with several names counts once."""
+    """Owners by bytes on disk, the largest first; of equal ones, by number. A file with several names counts once."""
     linked = f"SELECT uid, max(blocks) AS blocks FROM entries WHERE {LINKED} GROUP BY uid, device, inode"
     single = f"SELECT uid, count(*) AS entries, sum(blocks) AS blocks FROM entries WHERE NOT ({LINKED}) GROUP BY uid"
     every = f"{single} UNION ALL SELECT uid, count(*), sum(blocks) FROM ({linked}) AS linked GROUP BY uid"
@@ -138,7 +138,7 @@ def largest_owners(store: Store, most: int) -> list[Share]:
 
 
 def fullest_directories(store: Store, most: int) -> list[Share]:
-    """By the number of entries directly in them; bytes_on_disk: of these. Of equal ones, by id."""
+    """Directories by the number of entries directly in them; bytes_on_disk: of these. Of equal ones, by id."""
     of_root = f"<> {store.literal(NO_PARENT)}"
     counts = f"SELECT parent, count(*) AS entries FROM entries WHERE parent {of_root} GROUP BY parent"
     if store.keeps_totals():

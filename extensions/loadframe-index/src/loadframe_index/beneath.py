@@ -24,8 +24,8 @@ _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def lasts(error: OSError) -> bool:
-    """Whether as long as the entry's rights stay; else the file system failed, and it may still exist. MachineError for
-    a lack of resources here."""
+    """Whether an entry stays unreadable as long as its rights stay; else the file system failed, and the entry may
+    still exist. MachineError for a lack of resources here."""
     if error.errno in OURS:
         raise MachineError(
             f"The tree cannot be read on: {error.strerror}.",
@@ -80,7 +80,7 @@ class Beneath:
         return os.stat(name, dir_fd=self.directory(directory), follow_symlinks=False)
 
     def listing(self, path: bytes) -> int:
-        """The caller closes it. OSError: also PermissionError."""
+        """A descriptor for listing; the caller closes it. OSError: also PermissionError."""
         return os.open(b".", _LIST, dir_fd=self.directory(path))
 
     def forget(self) -> None:
@@ -107,7 +107,7 @@ class Beneath:
 
 @dataclass
 class Passed:
-    """Not looked into, by reason. failed: for another reason than its rights."""
+    """What was not looked into, by reason. failed: for another reason than its rights."""
 
     vanished: int = 0
     failed: int = 0
@@ -135,7 +135,7 @@ def looked_up(tree: Beneath, path: bytes, passed: Passed) -> Entry | None:
 
 
 def below(tree: Beneath, top: Entry, passed: Passed) -> Iterator[Entry]:
-    """Without itself."""
+    """All entries below this directory, without itself."""
     left = [(top, _above(tree, top.path))]
     while left:
         directory, above = left.pop()

@@ -20,7 +20,7 @@ from typing import Generic, NamedTuple, TypeVar
 from loadframe_index.beneath import lasts
 
 WAIT_S = 0.0005
-"""Until a thread that waits for a directory looks again for one from another process."""
+"""How long a thread waits for a directory until it looks again for one from another process."""
 
 
 class Directory(NamedTuple):
@@ -31,8 +31,8 @@ class Directory(NamedTuple):
 
 
 class Frontier:
-    """Last in, first out: few wait, and children come after their parent, whose path is open. The oldest, which have
-    the largest parts of the tree, are given away. Thread-safe."""
+    """Directories still to be listed, last in, first out: few wait, and children come after their parent, whose path is
+    open. The oldest, which have the largest parts of the tree, are given away. Thread-safe."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
@@ -152,14 +152,14 @@ class Board:
         self._file = -1
 
     def of_process(self, process: int) -> int:
-        """Where its words begin; below, those of a worker."""
+        """Where the words of a process begin."""
         return HEAD + process * self.shape.process_words
 
     def of_worker(self, process: int, stage: int, number: int) -> int:
         return self.of_process(process) + HEAD + WORKER * (sum(self.shape.workers[:stage]) + number)
 
     def workers(self, stage: int, process: int | None = None) -> Iterator[int]:
-        """Where the words of each begin, in one process or in all."""
+        """Where the words of each worker begin, in one process or in all."""
         for chosen in range(self.shape.processes) if process is None else (process,):
             for number in range(self.shape.workers[stage]):
                 yield self.of_worker(chosen, stage, number)
@@ -196,8 +196,8 @@ class Board:
         return None
 
     def give(self, process: int, directories: Sequence[Directory]) -> int:
-        """As many as fit into the process's letter, or half as many, and so on; their number, 0 where it was given some
-        meanwhile."""
+        """Give as many as fit into the process's letter, or half as many, and so on; their number, 0 where it was given
+        some meanwhile."""
         given = [tuple(directory) for directory in directories]
         while len(letter := marshal.dumps(given)) > LETTER_BYTES:
             given = given[: len(given) // 2]
@@ -216,7 +216,7 @@ class Board:
                 fcntl.lockf(self._file, fcntl.LOCK_UN, 1, process)
 
     def received(self) -> list[Directory]:
-        """Those that another process gave; asks for some where there are none."""
+        """The directories that another process gave; asks for some where there are none."""
         own = self.of_process(self.process)
         if self.words[own + ASKED] == NO:
             self.words[own + ASKED] = YES
@@ -309,7 +309,7 @@ class Queue(Generic[T]):
         return not self._items and not self._closed
 
     def close(self, *, drop: bool = False) -> None:
-        """drop: also what waits. Idempotent."""
+        """Accept no more. drop: also drop what waits. Idempotent."""
         with self._filled:
             self._closed = True
             if drop:

@@ -176,7 +176,7 @@ WANTED = {"directories": Wanted(type="d"), "files of more than 1 MiB": Wanted(ty
 
 
 def compared(store: Store, tree: Path, of: str, load: float) -> AnswersCompared:
-    """of, load: of that tree."""
+    """Each answer with du's or find's. of, load: of the tree."""
     try:
         answers = compare_usage(store, tree)
         for what, wanted in WANTED.items():
@@ -197,7 +197,8 @@ def differing(compared: AnswersCompared) -> list[str]:
 
 
 def lacking(store: Store, config: Config, of_tree: int | None) -> str:
-    """In words, or "". Entries count by the first 8 bytes of their ids. of_tree: whether we made the tree."""
+    """What is missing, in words, or "". Entries count by the first 8 bytes of their ids. of_tree: whether we made the
+    tree."""
 
     def numbers(ids: bytes) -> Any:
         whole_ids = ids[: len(ids) - len(ids) % 16]  # a killed pipeline may have torn the last one
@@ -213,7 +214,7 @@ def lacking(store: Store, config: Config, of_tree: int | None) -> str:
 
 
 def check_size(store: Store, config: Config, load: float) -> None:
-    """After a whole scan of a user's tree. StudyError."""
+    """StudyError after a whole scan of a user's tree whose size is not the level's."""
     there = store.count()
     if whole_scans(config) and not load * (1 - OTHER_SIZE) <= there <= load * (1 + OTHER_SIZE):
         raise StudyError(

@@ -71,12 +71,12 @@ class Config(InFolder):
         return max(1, self.queue // self.batch)
 
     def applied(self, process: int) -> Path:
-        """The ids that a process has acknowledged, one after the other."""
+        """The file of the ids that a process has acknowledged, one after the other."""
         return self.path(f"applied-{process}.ids")
 
 
 def exit_status(work: Callable[[], None]) -> int:
-    """1 with one line on standard error where something refused."""
+    """0, or 1 with one line on standard error where something refused."""
     try:
         work()
     except (StoreError, MachineError, OSError, ValueError, TypeError) as error:

@@ -12,7 +12,7 @@ from loadframe_index.store import Store
 
 ASKING = (slot.GET_INFO_DB, DB_APPLY)
 LINE_EVERY_S = 0.2
-"""So that even a short window has several."""
+"""So that even a short window has several lines."""
 LOOK_EVERY_S, LOOK_SOONEST_S, LOOK_SHARE = 0.02, 0.001, 0.02
 """Seconds between looks, at most and at least, and their share of the last scan's time: between two scans every stage
 is idle, which must not look like a slow source."""

@@ -24,11 +24,11 @@ TYPES = {
     stat.S_IFCHR: "c",
     stat.S_IFBLK: "b",
 }
-"""As find(1) prints them by %y."""
+"""Types as find(1) prints them by %y."""
 FORMAT = 0o170000
 """S_IFMT of inode(7)."""
 BLOCK_BYTES = 512
-"""Of st_blocks (stat(3type))."""
+"""Of a block of st_blocks (stat(3type))."""
 EARLIEST_NS, LATEST_NS = -(1 << 63), (1 << 63) - 1
 """The databases have 64 bits for a time in nanoseconds: the years 1677 to 2262. A file system may have any."""
 
@@ -60,7 +60,7 @@ def id_of(path: bytes) -> bytes:
 
 
 def split(path: bytes) -> tuple[bytes, bytes]:
-    """b"" for the root and for what is in it."""
+    """The containing directory and the name there; b"" for the root and for what is in it."""
     parent, _, name = path.rpartition(b"/")
     return parent, name
 

@@ -43,7 +43,7 @@ T = TypeVar("T")
 ATTEMPTS = 3
 """How often to open a directory that the kernel refuses."""
 MOST_DIRECTORIES = 100_000
-"""Whose paths are remembered."""
+"""Directories whose paths are remembered."""
 KINDS = {
     DELETE: "unlink",
     MOVED_FROM: "unlink",
@@ -75,7 +75,7 @@ class Event:
 
 
 def events(data: bytes) -> Iterator[Event]:
-    """In what was read from a group. UnreadableEventError."""
+    """The events in what was read from a group. UnreadableEventError."""
     at = 0
     while at < len(data):
         if len(data) - at < _EVENT.size:
@@ -246,8 +246,8 @@ REMEDIES = {
 
 
 def path_of(opened: int) -> bytes | None:
-    """An open directory's; None where it has been removed. A path too long for the kernel is found name by name.
-    OSError."""
+    """An open directory's absolute path; None where it has been removed. A path too long for the kernel is found name
+    by name. OSError."""
     below: list[bytes] = []
     at = os.dup(opened)
     try:

@@ -45,7 +45,7 @@ class Event:
 
 
 def events(data: bytes) -> Iterator[Event]:
-    """In what was read from an instance. UnreadableEventError."""
+    """The events in what was read from an instance. UnreadableEventError."""
     at = 0
     while at < len(data):
         if len(data) - at < _EVENT.size:

@@ -66,7 +66,7 @@ class Chosen:
 
 
 def choose(root: Path, wanted: str = "auto") -> Chosen:
-    """wanted: of KERNEL, or auto: the first permitted one. MachineError."""
+    """Open a change log. wanted: of KERNEL, or auto: the first permitted one. MachineError."""
     refused: dict[str, str] = {}
     for name, opened in KERNEL.items():
         if wanted in (name, "auto"):
@@ -82,7 +82,7 @@ def choose(root: Path, wanted: str = "auto") -> Chosen:
 
 
 def permitted(place: Path) -> list[Requirement]:
-    """For `loadframe doctor`, tried on a directory without subdirectories."""
+    """The change logs for `loadframe doctor`, tried on a directory without subdirectories."""
     details = {
         "fanotify": f"{shown_limit('fanotify/max_queued_events')} records may wait",
         "inotify": f"{shown_limit('inotify/max_user_watches')} directories",
@@ -101,7 +101,7 @@ def permitted(place: Path) -> list[Requirement]:
 
 
 def opened(keeping: Keeping, store: Store) -> Chosen:
-    """MachineError where it is not permitted, StoreError."""
+    """The requested change log. MachineError where it is not permitted, StoreError."""
     if keeping.log == INJECTED:
         rows = store.ask(f"SELECT path FROM entries WHERE type = 'f' ORDER BY id LIMIT {MOST_PATHS}")
         paths, rate = [path for (path,) in rows], keeping.change_rate
@@ -171,7 +171,7 @@ class Program:
 
 
 def work(keeping: Keeping) -> None:
-    """From "ready" on. StoreError, MachineError, OSError."""
+    """All from "ready" on. StoreError, MachineError, OSError."""
     with ExitStack() as stack:
         store = stack.enter_context(closing(connect(keeping.database)))
         chosen = opened(keeping, store)
@@ -247,7 +247,7 @@ class Buffered(Reader):
 
     @property
     def waiting(self) -> int:
-        """Including those waiting in the other reader."""
+        """Records, including those waiting in the other reader."""
         with self._changed:
             return len(self._kept) + self._reader.waiting
 

@@ -12,18 +12,18 @@ from loadframe.host.leases import filesystem
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 NAMES_AND_INODES, ALL = "2", "3"
-"""Of drop_caches (proc_sys_vm(5))."""
+"""Values of drop_caches (proc_sys_vm(5))."""
 BLKFLSBUF = 0x1261
 """<linux/fs.h>: write and forget what is in memory of a block device itself. Needs CAP_SYS_ADMIN."""
 IN_BLOCKS_OF_THE_DISK = frozenset({"ext2", "ext3", "ext4", "xfs"})
-"""Their metadata lie in the block device's own cache, or (xfs) go with the inodes."""
+"""File systems whose metadata lie in the block device's own cache, or (xfs) go with the inodes."""
 FORGOTTEN = (
     "With cold = true the kernel forgot the names and inodes of all file systems{more} before each step: other "
     "programs on this machine looked theirs up again meanwhile."
 )
 SQLITE_FILES = ("", "-wal", "-shm", "-journal")
 PIECE_BYTES, MOST_BYTES = 1 << 20, 1 << 30
-"""Of a file that is read again: at a time, and at most."""
+"""Bytes of a file that is read again: at a time, and at most."""
 
 
 def forget(tree: Path, database: str | None = None) -> str:

@@ -81,7 +81,7 @@ class Process:
         return lambda: serve(looked_up, meter, lambda work: apply(store, work, meter, self._acknowledge), None)
 
     def now_ns(self) -> int:
-        """It grows from process to process and from run to run, even if the clock was set back."""
+        """The time of a look: it grows from process to process and from run to run, even if the clock was set back."""
         return time.monotonic_ns() + self._offset_ns
 
     def _acknowledge(self, work: Work) -> None:
@@ -122,14 +122,14 @@ class Process:
             raise self._failures[0]
 
     def end(self, *, drop: bool) -> None:
-        """drop: also what waits between the stages."""
+        """List no more. drop: also drop what waits between the stages."""
         self.frontier.close()
         for queue in self._queues:
             queue.close(drop=drop)
 
 
 def work(config: Config, number: int) -> None:
-    """From "ready" on. StoreError, MachineError, OSError."""
+    """One process from "ready" on. StoreError, MachineError, OSError."""
     # On two CPUs, threads wait for each other at every release of the interpreter lock (GIL).
     cpus = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cpus[number % len(cpus)]})

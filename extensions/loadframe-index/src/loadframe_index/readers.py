@@ -31,7 +31,7 @@ class Reader(abc.ABC):
 
     @property
     def waiting(self) -> int:
-        """As far as known."""
+        """Records to be read, as far as known."""
         return 0
 
     @abc.abstractmethod
@@ -39,7 +39,7 @@ class Reader(abc.ABC):
         """The records that are there, after this time at the latest; none is no error. MachineError."""
 
     def inode_of(self, file: bytes) -> int | None:
-        """Of a record's file (Change.file); None where it has no name, or is unknown. Thread-safe."""
+        """The inode of a record's file (Change.file); None where it has no name, or is unknown. Thread-safe."""
         return int(file)
 
     def close(self) -> None:  # noqa: B027 - most have nothing open
@@ -95,7 +95,7 @@ LIMITS = Path("/proc/sys/fs")
 
 
 def shown_limit(name: str) -> str:
-    """Of the kernel's on change logs (below LIMITS), for messages."""
+    """A limit of the kernel's on change logs (below LIMITS), for messages."""
     try:
         return f"{int((LIMITS / name).read_text(encoding='ascii', errors='replace')):,}"
     except (OSError, ValueError):

@@ -74,8 +74,8 @@ class Lister:
     _held: int = 0
 
     def work(self) -> None:
-        """Until the frontier is closed. A partial batch is handed on when there is nothing to list. MachineError where
-        the root cannot be listed."""
+        """List directories until the frontier is closed. A partial batch is handed on when there is nothing to list.
+        MachineError where the root cannot be listed."""
         while not self.frontier.closed:
             directory = self.frontier.take()
             if directory is None:

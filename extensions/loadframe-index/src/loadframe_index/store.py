@@ -48,7 +48,7 @@ TABLES = {
     "progress": "log {log} NOT NULL, number {whole} NOT NULL",
     "totals": "directory {id} NOT NULL, above {id}, " + ", ".join(f"{name} {{whole}} NOT NULL" for name in totals.SUMS),
 }
-"""The first one is the key."""
+"""The columns of each table; the first one is its key."""
 REPLACED = (
     f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in SET)}"
     " WHERE excluded.seen_ns >= entries.seen_ns"
@@ -62,7 +62,7 @@ PAUSE_S = 0.01
 transactions do not collide again."""
 IDS_PER_QUESTION = 10_000
 Row = tuple[bytes, bytes, bytes, bytes, int, int, str, int, int, int, int, int, int, int, int, int, int]
-"""In the order of COLUMNS."""
+"""A row of `entries`, in the order of COLUMNS."""
 Known = tuple[int, int, int, int, int]
 """inode, atime_ns, mtime_ns, ctime_ns, seen_ns."""
 _SIGN = 1 << 63
@@ -103,7 +103,7 @@ def rows_of(entries: Sequence[Entry], ids: Sequence[bytes], seen_ns: int) -> lis
 
 
 def as_signed(inode: int) -> int:
-    """As the databases have it, in 64 bits."""
+    """An inode as databases have it, in 64 bits with a sign."""
     return inode if inode < _SIGN else inode - 2 * _SIGN
 
 
@@ -111,11 +111,11 @@ class Store(abc.ABC):
     """A connection to the database; all methods raise StoreError where it refuses. Not for two threads at once."""
 
     TYPES: ClassVar[Mapping[str, str]]
-    """For the braces of TABLES."""
+    """Values for the braces of TABLES."""
     INDEXED: ClassVar[Mapping[str, str]] = INDEXED
     TOTALS: ClassVar[Sequence[str]]
     HAS_TOTALS: ClassVar[str]
-    """Its answer is 0 where there are none."""
+    """A question: its answer is 0 where there are none."""
     GREATEST: ClassVar[str] = "greatest"
     LATER: ClassVar[str] = "ON CONFLICT (log) DO UPDATE SET number = {}(progress.number, excluded.number)"
     """Ends an INSERT into `progress`, with GREATEST: a number never goes back."""
@@ -150,7 +150,7 @@ class Store(abc.ABC):
         """Whether another transaction was."""
 
     def create(self, indexes: str = "parent") -> None:
-        """In place of existing tables. indexes: of INDEXES."""
+        """Make the tables, in place of existing ones. indexes: of INDEXES."""
         self.drop()
         self._make("entries")
         self._make("progress")
@@ -174,7 +174,7 @@ class Store(abc.ABC):
             self._do(f"DROP TABLE IF EXISTS {table}")
 
     def known(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
-        """One query for IDS_PER_QUESTION."""
+        """What is known of each, by id: one query for IDS_PER_QUESTION."""
         columns = "id, inode, atime_ns, mtime_ns, ctime_ns, seen_ns"
         return {key: (inode, *times) for key, inode, *times in self.having(columns, "id", ids)}
 
@@ -238,7 +238,7 @@ class Store(abc.ABC):
             self._connection.close()
 
     def apply(self, batch: Batch) -> None:
-        """In one transaction, repeated where another one was in the way. Idempotent."""
+        """Apply it in one transaction, repeated where another one was in the way. Idempotent."""
         for attempt in range(ATTEMPTS):
             try:
                 self._do(self.BEGIN)

@@ -50,7 +50,7 @@ class Shape:
 
 
 def make(tree: Path, shape: Shape) -> bool:
-    """Or use the tree of this shape that was made here; whether it was made. MachineError."""
+    """Make a tree of this shape, or use the one that was made here; whether it was made. MachineError."""
     place, wanted = Folder(tree.parent, Whose.ANOTHERS, MachineError), {"form": FORM, **asdict(shape)}
     try:
         made = _made(place, tree)
@@ -76,7 +76,7 @@ def make(tree: Path, shape: Shape) -> bool:
 
 
 def marked(tree: Path) -> Path:
-    """Which directory was made here, and its shape."""
+    """The file that records which directory was made here, and its shape."""
     return tree.with_name(f"{tree.name}.shape.json")
 
 
@@ -115,13 +115,13 @@ def spread(folder: Path) -> None:
 
 
 def apart(folder: Path) -> Path:
-    """Its name is random: ext4 places a folder by the hash of its name, and would give it the inodes of one of that
-    name that was just removed."""
+    """Where in a folder a tree may be made. Its name is random: ext4 places a folder by the hash of its name, and would
+    give it the inodes of one of that name that was just removed."""
     return folder / f"tree-{secrets.token_hex(4)}"
 
 
 def directories_of(shape: Shape) -> Iterator[bytes]:
-    """Each after its parent: chains of `depth`."""
+    """The directories, each after its parent: chains of `depth`."""
     at = [b""]
     for made in range(-(-max(shape.entries - 1, 0) // (shape.files_per_directory + 1))):
         level = made % max(1, min(shape.depth, MOST_DEPTH))

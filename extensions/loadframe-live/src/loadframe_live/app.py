@@ -36,7 +36,7 @@ ASSETS = {
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
 HAS_KEY = "has_key"
-"""In the state of a request with the token, or with a ticket (ASGI, scope["state"])."""
+"""Name in the state of a request with the token, or with a ticket (ASGI, scope["state"])."""
 REPORTS = "/report/"
 """Addresses below it have a ticket in the path: a frame cannot send a token."""
 
@@ -53,7 +53,7 @@ HEADERS: Mapping[str, str] = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
-"""Of every answer, by default."""
+"""Headers of every answer, by default."""
 
 
 class Secrets:

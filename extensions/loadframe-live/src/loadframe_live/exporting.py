@@ -32,7 +32,7 @@ REQUEST = {
 UNTAGGED = re.compile(r"[^A-Za-z0-9_.=@-]")
 """What a tag cannot hold: commas, blanks and line ends separate the parts of a log."""
 MOST_REQUESTS = 20_000_000
-"""As text they take about 1.5 GB."""
+"""Rows of requests: as text they take about 1.5 GB."""
 
 
 # --- what a run has ---

@@ -11,7 +11,7 @@ from loadframe.formats.json_text import write_json
 
 MOST_SUBSCRIBERS = 64
 MOST_KEPT = 2000
-"""For reconnecting clients; one that has missed more reads everything again."""
+"""Events for reconnecting clients; one that has missed more reads everything again."""
 MOST_KEPT_BYTES = 8 << 20
 MOST_WAITING = 256
 """Events that a subscriber may be behind; a slower one is disconnected, and may reconnect."""

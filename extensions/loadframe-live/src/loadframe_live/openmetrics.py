@@ -41,7 +41,7 @@ FAMILIES: Mapping[str, str] = {
     "recorder_cpu_cores": "CPUs that the recorder used: 0.01 is one hundredth of a core.",
     "recorder_memory_bytes": "Resident memory of the recorder.",
 }
-"""By its name without the prefix, in the order of the text."""
+"""Meanings by name without the prefix, in the order of the text."""
 
 
 def samples_of(run: CaseStudy) -> Iterator[Sample]:

@@ -27,7 +27,7 @@ from loadframe_live.view import RunView
 COLOURS = ("dark_orange", "deep_sky_blue1", "green3", "orchid", "grey62")
 BRAILLE = 0x2800
 DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
-"""Of a braille cell: by column, then by row."""
+"""Dots of a braille cell: by column, then by row."""
 LEFT = 9
 LOGARITHMIC = 8
 """Levels further apart than this factor are drawn on a logarithmic scale, as on the page."""

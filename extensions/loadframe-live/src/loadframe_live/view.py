@@ -26,7 +26,7 @@ TEXTS = (
     ("study", "study", "name"), ("question", "study", "question"), ("target", "target", "kind"),
     ("workload", "workload", "kind"), ("axis", "load", "axis"),
 )  # fmt: skip
-"""Of the heading, by table and key of the study."""
+"""Texts of the heading, by table and key of the study."""
 LISTED = ("name", "study", "question", "target", "started_at", "ended_at", "answer", "has_report", "version")
 
 

@@ -25,7 +25,7 @@ from loadframe_ndb.sql_node import COUNTERS, READY, added_up, in_front, read_cou
 DATA_PROGRAMS = ("ndbmtd", "ndbd")
 NAME, FROM_HOST, FROM_PORT = "Ndb_system_name", "Ndb_config_from_host", "Ndb_config_from_port"
 SAME = "SELECT @@server_uuid"
-"""Its node number differs between the connections of its pool."""
+"""Identifies a server: its node number differs between the connections of its pool."""
 NO_CHANGE = "A MySQL Cluster that Loadframe did not start is read and loaded, and not changed"
 MAY_READ = "Its account needs SELECT on ndbinfo.* for the counters of the data nodes."
 CONFIGURED = (
@@ -45,7 +45,7 @@ class AttachedSqlNode(AttachedMysql):
         return read_counters(self._control)
 
     def endpoint(self) -> Endpoint:
-        """With the engine, so that tables are in the cluster and all SQL nodes have them."""
+        """The endpoint with the engine, so that tables are in the cluster and all SQL nodes have them."""
         return with_engine(super().endpoint())
 
     def values_of(self, *names: str) -> dict[str, str]:
@@ -152,7 +152,7 @@ class AttachedCluster:
             node.settle()
 
     def configured(self) -> dict[str, SettingValue]:
-        """The data nodes' are known to the management server alone."""
+        """The first SQL node's values: the data nodes' are known to the management server alone."""
         return {f"{SQL}{name}": value for name, value in self._nodes[0].configured().items()}
 
     def pid(self) -> int | None:
@@ -162,7 +162,7 @@ class AttachedCluster:
         return self._nodes[0].listener()
 
     def pids(self) -> tuple[int, ...]:
-        """Of SQL nodes, and of data nodes in ndbinfo that run here: another program may have such a pid."""
+        """Processes of SQL nodes, and of data nodes in ndbinfo that run here: another program may have such a pid."""
         pids = [pid for node in self._nodes for pid in node.pids()]
         for number, where in self._of_ndbinfo(PROCESSES) or ():
             host, pid = _host(str(where)), whole(str(number))
@@ -202,7 +202,7 @@ class AttachedCluster:
 
 
 def addresses_in(address: str) -> list[str]:
-    """ "" for one that the option file names."""
+    """The SQL nodes' addresses; "" for one that the option file names."""
     return [part.strip() for part in address.split(",")]
 
 

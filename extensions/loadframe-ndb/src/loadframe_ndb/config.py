@@ -39,7 +39,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """As it is written, without blanks and comment."""
+    """A setting as it is written, without blanks and comment."""
 
     name: str
     value: str
@@ -79,8 +79,8 @@ class Config:
         return [section for section in self.sections if section.kind == kind and section.default is default]
 
     def changed(self, heading: str, name: str, value: str) -> "Config":
-        """Set it in every section of this heading ("ndbd default", "mysqld"); a missing default section is put before
-        all others. ValueError says what is wrong."""
+        """Set a value in every section of this heading ("ndbd default", "mysqld"); a missing default section is put
+        before all others. ValueError says what is wrong."""
         kind, default = _read_heading(f"[{heading.strip()}]")
         if kind is None:
             raise ValueError(f"a config.ini has no section [{heading}]")
@@ -102,7 +102,7 @@ class Config:
 
 
 def read_config(text: str) -> Config:
-    """Whatever it says: a broken heading is read as its likely meaning."""
+    """Reads any text: a broken heading is read as its likely meaning."""
     sections: list[Section] = []
     problems: list[Problem] = []
     open_section: Section | None = None
@@ -173,7 +173,7 @@ LOCAL = ("localhost", "127.0.0.1")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Its own section, and the default one of its kind (several only where the file is wrong)."""
+    """A node: its own section, and the default one of its kind (several only where the file is wrong)."""
 
     node_id: int
     section: Section
@@ -185,12 +185,12 @@ class Node:
         return next((entry for entry in given if entry is not None), None)
 
     def line(self, name: str) -> int:
-        """Of the value, or of the heading."""
+        """The line of the value, or of the heading."""
         entry = self.entry(name)
         return self.section.line if entry is None else entry.line
 
     def value(self, name: str) -> SettingValue | None:
-        """The default where none, or an invalid one, is written."""
+        """Its value; the default where none, or an invalid one, is written."""
         setting, entry = SETTINGS[self.section.kind][name.lower()], self.entry(name)
         try:
             return setting.default if entry is None else setting.read(entry.value)
@@ -198,7 +198,7 @@ class Node:
             return setting.default
 
     def number(self, name: str) -> int:
-        """Also of a switch; 0 where there is none."""
+        """Its value of a number or switch; 0 where there is none."""
         value = self.value(name)
         return value if isinstance(value, int) else 0
 

@@ -358,7 +358,7 @@ def _strangers(nodes: Sequence[Node], hosts: Hosts) -> Findings:
 
 
 def cpus_of(node: Node) -> frozenset[int]:
-    """To which its threads are permanently bound; empty where that is unknown."""
+    """CPUs to which a node's threads are permanently bound; empty where that is unknown."""
     try:
         groups = node.threads() or ()
     except ValueError:  # said by `threads`
@@ -376,7 +376,7 @@ RULES: tuple[Callable[[Case], Findings], ...] = (
 
 
 def check(case: Case, name: str) -> tuple[NdbFinding, ...]:
-    """Errors first, by line, without repetitions. name: of the config.ini."""
+    """The findings, errors first, by line, without repetitions. name: of the config.ini."""
     findings = dict.fromkeys(
         replace(problem, rule=rule.__name__, file=problem.file or name) for rule in RULES for problem in rule(case)
     )

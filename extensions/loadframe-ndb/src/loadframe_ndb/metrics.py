@@ -5,7 +5,7 @@ from operator import truediv
 from loadframe.knowledge.metric import Derived, connections, derived, requests
 
 THREADS = ("main", "rep", "ldm", "tc", "query", "recover", "recv")
-"""Those whose time threadstat counts, as ndbinfo calls them."""
+"""Kinds of threads whose time threadstat counts, as ndbinfo calls them."""
 SQL_NODES = ("sql1", "sql2", "sql3", "sql4")
 IN_FRONT = ("management", *SQL_NODES)
 

@@ -20,18 +20,18 @@ from loadframe_ndb.metrics import THREADS
 from loadframe_ndb.nodes import LOADED, NDBINFO, Management
 
 PAGE = 32 * 1024
-"""The unit of resources."""
+"""Bytes of a page, the unit of resources."""
 TRANSACTION_MEMORY, DATA_MEMORY, TRANSPORTER_BUFFERS = "1", "3", "6"
-"""Of resources.resource_id."""
+"""Values of resources.resource_id."""
 LOCKS_WAITED = ("ex_wait_ok", "ex_wait_fail", "sh_wait_ok", "sh_wait_fail")
 LOCKS_TIMED = ("wait_ok_millis", "wait_fail_millis")
-"""Counted in frag_locks when a wait ends."""
+"""Columns of frag_locks, counted when a wait ends."""
 REDO = "0"
-"""Of log_type, in logspaces and logbuffers."""
+"""Value of log_type, in logspaces and logbuffers."""
 REDO_KEPT = 4 << 20
 """Bytes of each part of the redo log that are never used (c_free_mb_tail_problem_limit in DblqhMain.cpp)."""
 CONNECTED = "0"
-"""Of transporters.connection_status."""
+"""Value of transporters.connection_status."""
 COUNTERS: Mapping[str, Sequence[str]] = {
     "transactions": ("2",),
     "commits": ("3",),
@@ -62,7 +62,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "cpustat": ("node_id", "thr_no", "OS_user", "OS_system"),
     "threadstat": ("node_id", "thr_no", "thr_nm", "os_ru_utime", "os_ru_stime", "os_ru_nivcsw", "os_now"),
 }  # fmt: skip
-"""Of the base tables of ndbinfo (ndb$counters, ...)."""
+"""Columns read of the base tables of ndbinfo (ndb$counters, ...)."""
 TABLES = (*COLUMNS, "nodes")
 """In the order in which they are printed. The last one is not used: where it begins, those before it are complete."""
 Row = Mapping[str, str]
@@ -252,7 +252,7 @@ LOST = "parts_lost"
 ALL_SPECS = (*SPECS, CounterSpec(LOST, f"target.{LOST}", cumulative=False))
 CONNECTS_WITHIN_S = 15.0
 MOST_BYTES = 32 << 20
-"""Of its output at once: a block of two data nodes has 10 kB."""
+"""Read of its output at once: a block of two data nodes has 10 kB."""
 
 
 class NdbinfoProgram(PrivateServer):

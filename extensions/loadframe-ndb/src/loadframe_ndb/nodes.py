@@ -40,7 +40,7 @@ class NodeThread:
 
 
 def logged_threads(log: Iterable[str]) -> dict[int, str]:
-    """By thread id, also of earlier starts. log: its lines."""
+    """Each thread's kind by its id, also of earlier starts. log: its lines."""
     starts = (start for line in log if (start := STARTING.search(line)) is not None)
     return {int(start[1]): start[2] for start in starts if start[2] in MOST}
 
@@ -113,7 +113,7 @@ class Management(_Node):
         return said
 
     def states(self) -> dict[int, str]:
-        """By the node's number: "not connected", "starting", "started", ...; empty: unknown."""
+        """Each data node's state by its number: "not connected", "starting", "started", ...; empty: unknown."""
         return {int(match[1]): match[2] for match in STATUS.finditer(self._ask("ALL STATUS")[1])}
 
     def carry_out(self, command: str) -> str:

@@ -30,7 +30,7 @@ SETTING_BY_NAME = {
     for setting in table.values()
     if not setting.ours
 }
-"""For the settings of CATALOGUE."""
+"""config.ini's rows for the settings of CATALOGUE."""
 CATALOGUE = Catalogue(
     "ndb",
     tuple(replace(setting, name=name) for name, setting in SETTING_BY_NAME.items()),
@@ -50,13 +50,13 @@ TUNABLES = (
 
 
 def own_name(section: str, name: str) -> str | None:
-    """Of config.ini, in any case; None where a private cluster has none."""
+    """The name here of a config.ini setting in any case; None where a private cluster has none."""
     spec = CATALOGUE.spelt(f"{PREFIXES[section]}{name}") if section in PREFIXES else None
     return None if spec is None else spec.name
 
 
 def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """In canonical form. StudyError, also for CPUs and threads that config.ini does not accept."""
+    """The settings in canonical form. StudyError, also for CPUs and threads that config.ini does not accept."""
     accepted = CATALOGUE.check(settings)
     for name, value in accepted.items():
         setting = SETTING_BY_NAME[name]
@@ -92,7 +92,7 @@ OF_MYSQL = (
 _FILE = Path(__file__).with_name("sql_settings.toml")
 _OF_NDB = catalogue_in(_FILE)
 SQL_NODE = Catalogue(SQL_KIND, (*_OF_NDB.specs, *(MYSQL.known(name) for name in OF_MYSQL)), _OF_NDB.source)
-"""By its own names."""
+"""The SQL node's settings by its own names."""
 _BOUND = SettingSpec(CPUS, "text", True, source="sched_setaffinity(2)")
 SQL_CATALOGUE = Catalogue(
     SQL_KIND,
@@ -116,7 +116,7 @@ def checked_with_sql(settings: Mapping[str, SettingValue]) -> dict[str, SettingV
 
 
 def parted(settings: Mapping[str, SettingValue]) -> tuple[dict[str, SettingValue], dict[str, SettingValue]]:
-    """The SQL node's by its own names."""
+    """The cluster's, and the SQL node's by its own names."""
     own, sql = dict[str, SettingValue](), dict[str, SettingValue]()
     for name, value in settings.items():
         (sql if name.startswith(SQL) else own)[name.removeprefix(SQL)] = value
@@ -167,7 +167,7 @@ HEADING = re.compile(r"\[(\w+)(?:\((\w+)\))?\]")
 
 
 def read_full_config(text: str) -> dict[str, SettingValue]:
-    """As ndb_mgmd prints it, by our names. Of several nodes or connections the first one counts."""
+    """The settings as ndb_mgmd prints them, by our names. Of several nodes or connections the first one counts."""
     settings: dict[str, SettingValue] = {}
     section = ""
     for line in text.splitlines():
@@ -191,7 +191,7 @@ def canonical(name: str, text: str) -> SettingValue:
 PLACES = frozenset(
     {"nodeid", "id", "hostname", "portnumber", "serverport", "datadir", "filesystempath", "backupdatadir"}
 )
-"""In small letters."""
+"""Settings of who and where a node is, in small letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,8 @@ class AsPrivate:
 
 
 def as_private(cluster: Cluster) -> AsPrivate:
-    """With the nodes of the file by their numbers, and one management server. The file must have no errors."""
+    """A private cluster with the nodes of the file by their numbers, and one management server. The file must have no
+    errors."""
     left_out: dict[str, None] = {}
     settings: dict[str, SettingValue] = {}
     for section in cluster.config.sections:

@@ -23,12 +23,12 @@ LOOK_EVERY_S = 0.1
 NO_ROOM = re.compile(r"\berror: (625|827)\b")
 """The error of a data node whose DataMemory is full while it loads rows (restore.cpp), before it ends."""
 LINES_AFTER_IT = 60
-"""A stack, and the end."""
+"""Lines after that error: a stack, and the end."""
 Settings = Mapping[str, SettingValue]
 
 
 class PrivateCluster:
-    """Without SQL nodes. Settings: those of own_settings, in any form; StudyError for others."""
+    """A private cluster without SQL nodes. Settings: those of own_settings, in any form; StudyError for others."""
 
     def __init__(self, lease: Lease, resources: Mapping[str, Resources], shape: Shape) -> None:
         """resources: by component, "management", "shard1", "shard2", ...; one that is not named has no limits."""
@@ -56,11 +56,11 @@ class PrivateCluster:
             node.create()
 
     def allow(self, limits: Mapping[str, int]) -> None:
-        """Of each data node's process, in addition to those of its allowance, from the next start on."""
+        """Set limits of each data node's process, in addition to those of its allowance, from the next start on."""
         self._limits = limits
 
     def check(self, settings: Settings) -> dict[str, SettingValue]:
-        """By the management server; nothing is started or stopped."""
+        """Have the management server check them; nothing is started or stopped."""
         wanted = self.wanted(settings)
         text = self._config(wanted, self.management.port or 1186)
         said = self.management.check(TargetState(wanted), text, self.shape.management, self._allowances[MANAGER])
@@ -78,9 +78,9 @@ class PrivateCluster:
         self._has_data = True
 
     def apply(self, settings: Settings) -> None:
-        """With as few restarts as possible; the data stay, and with two copies the cluster answers where the settings
-        allow it. TargetError, before any restart, where data would be lost; but rows that no longer fit into a smaller
-        DataMemory are lost, and `lost_data` grows."""
+        """Go to other settings with as few restarts as possible; the data stay, and with two copies the cluster answers
+        where the settings allow it. TargetError, before any restart, where data would be lost; but rows that no longer
+        fit into a smaller DataMemory are lost, and `lost_data` grows."""
         old, wanted = self._running(), self.wanted(settings)
         ways = stages(old, wanted, _number(old, "NoOfReplicas"))
         with self._room_or_nothing(wanted):
@@ -111,7 +111,7 @@ class PrivateCluster:
             node.destroy()
 
     def wanted(self, settings: Settings) -> dict[str, SettingValue]:
-        """In canonical form. StudyError where the number of data nodes is no multiple of the copies."""
+        """The settings in canonical form. StudyError where the number of data nodes is no multiple of the copies."""
         wanted = checked(settings)
         replicas = _number(wanted, "NoOfReplicas")
         if len(self.data) % replicas:
@@ -127,7 +127,7 @@ class PrivateCluster:
         return {name: states.get(node.number, "unknown") for name, node in self.data.items()}
 
     def answers(self) -> bool:
-        """Of each group of data nodes at least one is started. Never raises."""
+        """Whether of each group of data nodes one is started. Never raises."""
         if self._settings is None:
             return False
         down = [name for name, state in self.states().items() if state != STARTED]
@@ -279,7 +279,7 @@ def changed(old: Settings, new: Settings) -> list[str]:
 
 
 def stages(old: Settings, new: Settings, replicas: int) -> Sequence[Stage]:
-    """In order. TargetError where the data would not survive them."""
+    """The restarts, in order. TargetError where the data would not survive them."""
     needed = {name: _restart(name, replicas) for name in changed(old, new)}
     initial = [name for name, restart in needed.items() if restart == "rolling, initial"]
     restarts = []

@@ -207,7 +207,7 @@ ENLARGED: Mapping[str, tuple[str, str, str, int, Callable[[Situation], int], str
         ", for each of {} parts of the log",
     ),
 }  # fmt: skip
-"""By the cause: see `_enlarged`."""
+"""What to enlarge, by the cause: see `_enlarged`."""
 NEEDED = "what the highest level needs, and a fifth more"
 BUILDERS: Builders = {
     "ndb.sql_pool": (_more_connections,),

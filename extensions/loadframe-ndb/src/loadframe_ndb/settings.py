@@ -33,7 +33,7 @@ class Setting(SettingSpec):
     first: str = ""
 
     def read(self, text: str) -> NodeValue:
-        """As config.ini writes it. ValueError says what would be right."""
+        """A value as config.ini writes it. ValueError says what would be right."""
         match self.type:
             case "boolean":
                 if text not in TRUE | FALSE:
@@ -51,7 +51,7 @@ class Setting(SettingSpec):
         return text
 
     def range_words(self) -> str:
-        """In words: "2 to 72", "1M to 16384G", "Default, Disabled, WaitExternal"; "" for any text."""
+        """Its values in words: "2 to 72", "1M to 16384G", "Default, Disabled, WaitExternal"; "" for any text."""
         match self.type:
             case "boolean":
                 return "true, false"
@@ -87,7 +87,7 @@ class Setting(SettingSpec):
 
 
 def read_cpus(text: str) -> frozenset[int]:
-    """A list such as "0-3, 6". ValueError for anything else, and for numbers above 65535."""
+    """CPU numbers from a list such as "0-3, 6". ValueError for anything else, and for numbers above 65535."""
     cpus: set[int] = set()
     for part in text.split(","):
         span = re.fullmatch(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?", part)
@@ -171,7 +171,7 @@ def _bound(word: str | None) -> int | None:
 
 
 SETTINGS = {section: _table(section, **table) for section, table in _FILE["section"].items()}
-"""By kind of section and name in small letters."""
+"""All settings, by kind of section and name in small letters."""
 
 POOL, POOL_MOST = "ndb_cluster_connection_pool", 63
 """A MySQL server's own option, 1 by default: its connections to the cluster, each a node (manual, 25.4.3.9.1)."""

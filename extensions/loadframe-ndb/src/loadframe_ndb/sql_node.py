@@ -132,7 +132,7 @@ def _without_cpus(state: TargetState) -> tuple[TargetState, str | None]:
 
 
 def in_front(endpoints: Iterable[Endpoint]) -> Endpoint | None:
-    """Of the first SQL node; where there are more, with those of all."""
+    """The endpoint of the first SQL node; where there are more, with those of all."""
     fronts = tuple(endpoints)
     return replace(fronts[0], fronts=fronts) if len(fronts) > 1 else fronts[0] if fronts else None
 

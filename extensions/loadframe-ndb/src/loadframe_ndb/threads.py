@@ -18,7 +18,7 @@ MOST = {
     "query": 332, "recover": 332,
 }  # fmt: skip
 UNNAMED = {"main": 1, "ldm": 1, "recv": 1, "rep": 1, "io": 1, "watchdog": 1}
-"""Of those that ThreadConfig does not name."""
+"""How many there are of those that ThreadConfig does not name."""
 OTHERS = "recv, tc, send"
 """Further threads of MaxNoOfExecutionThreads, as one kind: either each of them has a CPU of its own, or none has."""
 EXECUTION = ("main", "ldm", "recv", "rep", OTHERS, "tc", "send", "query")
@@ -30,13 +30,13 @@ PASSING = ("idxbld", "recover")
 BINDINGS = ("cpubind", "cpubind_exclusive", "cpuset", "cpuset_exclusive")
 PARAMETERS = ("count", *BINDINGS, "realtime", "spintime", "thread_prio", "nosend")
 LDM_FROM = {2: 1, 4: 2, 7: 4, 12: 6, 16: 8, 20: 10, 24: 12, 32: 16, 40: 20, 48: 24, 64: 32}
-"""By the least number of execution threads that gives it."""
+"""LDM threads by the least number of execution threads that gives it."""
 TC_FROM = 9
-"""From here on transaction coordination has threads of its own."""
+"""From so many execution threads on transaction coordination has threads of its own."""
 
 
 def by_number(threads: int) -> tuple[Threads, ...]:
-    """Of MaxNoOfExecutionThreads: with 8 a main, a receiving and a replication thread and four LDM threads."""
+    """Threads of MaxNoOfExecutionThreads: with 8 a main, a receiving and a replication thread and four LDM threads."""
     ldm = next(count for start, count in reversed(LDM_FROM.items()) if threads >= start)
     fixed = (Threads("main", 1), Threads("ldm", ldm))
     if threads < TC_FROM:
@@ -45,7 +45,7 @@ def by_number(threads: int) -> tuple[Threads, ...]:
 
 
 def by_config(text: str) -> tuple[Threads, ...]:
-    """Of ThreadConfig. ValueError says why ndb_mgmd would refuse it."""
+    """Threads of ThreadConfig. ValueError says why ndb_mgmd would refuse it."""
     groups: list[Threads] = []
     rest = text.strip()
     while not groups or rest:
@@ -113,8 +113,8 @@ def _check_counts(groups: Sequence[Threads]) -> None:
 
 
 def bound(groups: Sequence[Threads], locked: frozenset[int]) -> tuple[Threads, ...]:
-    """With LockExecuteThreadToCPU: its CPUs go to the execution threads that ThreadConfig does not bind. ValueError
-    where they are too few for the kinds of thread."""
+    """The threads with LockExecuteThreadToCPU: its CPUs go to the execution threads that ThreadConfig does not bind.
+    ValueError where they are too few for the kinds of thread."""
     taken = (group for group in groups if group.kind in EXECUTION or (group.shared and group.kind not in PASSING))
     free = sorted(locked - {cpu for group in taken for cpu in group.cpus or ()})
     counts = Counter[str]()

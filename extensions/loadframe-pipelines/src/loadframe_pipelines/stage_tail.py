@@ -24,7 +24,7 @@ Process = tuple[int, str]
 SPENT = {"busy_s": "busy_weighted", "idle_s": "idle_weighted", "blocked_s": "blocked_weighted"}
 """Worker-seconds so far -> the sum of workers' shares derived from them."""
 SMOOTHED_S = 1.0
-"""Of a process's rate: one that has just ended a large batch is not the only one."""
+"""Averaging time of a process's rate: one that has just ended a large batch is not the only one."""
 EVERY_S = 0.2
 MOST_BYTES = 64 << 20
 """Growth of one file in a step that is read; the rest is not."""

@@ -40,8 +40,8 @@ class TuningTrial:
 
 @dataclass(frozen=True, slots=True)
 class SettingWorth:
-    """Throughput over that with the value before, all other settings at their best, after shrinkage; low, high: 95 %
-    interval."""
+    """One value of a setting: throughput over that with the value before, all other settings at their best, after
+    shrinkage; low, high: 95 % interval."""
 
     value: SettingValue
     ratio: float
@@ -92,8 +92,8 @@ class TuningObjective:
 
 @dataclass(frozen=True, slots=True)
 class TuningProof(Compared):
-    """Against the start in blocks of their own. changes: against the start. expected: the ratio promised before, after
-    shrinkage. objective: of the fresh blocks if there are any; None if none is set."""
+    """Settings proved against the start in blocks of their own. changes: against the start. expected: the ratio
+    promised before, after shrinkage. objective: of the fresh blocks if there are any; None if none is set."""
 
     changes: Mapping[str, SettingValue]
     expected: float

@@ -132,14 +132,14 @@ def _learn(trials: Trials, proof: Proof) -> None:
 # --- the result ---
 
 NORMAL = 1.96
-"""For a normal 95 % interval."""
+"""Standard deviations of a normal 95 % interval."""
 
 
 def answer(
     trials: Trials, left_out: Mapping[str, str], findings: tuple[str, ...], proofs: Sequence[Proof], ended: bool = False
 ) -> Tuning:
-    """From what the search has measured at the time of the call. left_out, findings: as in Tuning. proofs: of which
-    only the last may have held; the first one was that of the best settings. ended: none follows."""
+    """The result, from what the search has measured at the time of the call. left_out, findings: as in Tuning. proofs:
+    of which only the last may have held; the first one was that of the best settings. ended: none follows."""
     study, best = trials.book.bench.study, trials.space.start
     expected = trials.search.expected_gain(best)
     objective = objective_sides(trials.objective, trials.levels, trials.start.steps, ())
@@ -176,8 +176,8 @@ def answer(
 
 
 def with_file(tuning: Tuning, row: KindOfTarget | None) -> Tuning:
-    """Its proven settings as a file for that kind, computed here and never taken from a record; empty where the kind is
-    not available (None). StudyError for settings that no such target has."""
+    """The result with its proven settings as a file for that kind, computed here and never taken from a record; empty
+    where the kind is not available (None). StudyError for settings that no such target has."""
     if tuning.end != "gained" or row is None:
         return replace(tuning, file_name="", file_text="")
     changed = {setting.name: setting.after for setting in tuning.settings if setting.after != setting.before}

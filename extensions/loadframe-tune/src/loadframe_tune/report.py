@@ -246,7 +246,7 @@ def _side(side: ObjectiveSide) -> str:
 
 
 def other_proofs(tuning: Tuning) -> list[TuningProof]:
-    """Without the one that the answer is about."""
+    """The failed proofs without the one that the answer is about."""
     return list(tuning.failed_proofs if tuning.end in ("gained", "stopped") else tuning.failed_proofs[1:])
 
 

@@ -54,7 +54,7 @@ class Space:
         object.__setattr__(self, "start", tuple(dimension.start for dimension in self.dimensions))
 
     def fits(self, point: Point) -> bool:
-        """Those of the start do by definition."""
+        """Whether they fit into memory; those of the start do by definition."""
         return point == self.start or self.takes(point) <= max(self.memory_bytes, self.takes(self.start))
 
     def takes(self, point: Point) -> float:
@@ -66,7 +66,7 @@ class Space:
         return {row.name: row.values[place] for row, place in placed if place != row.start}
 
     def point(self, changes: Mapping[str, SettingValue]) -> Point:
-        """At the nearest values, without settings that are not searched."""
+        """The point at the nearest values, without settings that are not searched."""
         return tuple(row.position(changes[row.name]) if row.name in changes else row.start for row in self.dimensions)
 
 
@@ -157,7 +157,7 @@ class Search:
         self._fitted = None
 
     def forget(self) -> None:
-        """To observe them again against another measurement of the start."""
+        """Drop all trials, to observe them again against another measurement of the start."""
         self.outcomes.clear()
         self._fitted = None
 
@@ -189,8 +189,8 @@ class Search:
         return Proposal(point, "again" if self._times(point) else "search")
 
     def best(self, failed: Collection[Point] = ()) -> Point:
-        """Of those tried the one with the highest expectation, without changes that do not pay; else the start. failed:
-        points that failed a proof; they are skipped, and what reduces to one of them."""
+        """Of the points tried the one with the highest expectation, without changes that do not pay; else the start.
+        failed: points that failed a proof; they are skipped, and what reduces to one of them."""
         for point in self._ranked():
             plain = self._simplified(point, failed)
             if plain not in failed:
@@ -225,7 +225,7 @@ class Search:
         return rows
 
     def expected_gain(self, point: Point | None = None) -> float:
-        """After shrinkage, over the start; by default of the most promising point so far."""
+        """Throughput after shrinkage over the start's; by default of the most promising point so far."""
         here, start = self._means([self._ranked()[0] if point is None else point, self.space.start])
         return math.exp(here - start)
 

@@ -36,9 +36,9 @@ def check(study: Study) -> None:
 def vary(
     study: Study, effective: Mapping[str, SettingValue], memory_bytes: float | None, first: Sequence[str]
 ) -> tuple[Space, dict[str, str]]:
-    """From the study or the target's table, `first` first; and which settings are left out, and why. effective: what
-    the target uses at the start. memory_bytes: of its cage or machine; None where unknown: memory is then varied only
-    over values that the study gives. StudyError where nothing is left to vary."""
+    """The space, from the study or the target's table, `first` first; and which settings are left out, and why.
+    effective: what the target uses at the start. memory_bytes: of its cage or machine; None where unknown: memory is
+    then varied only over values that the study gives. StudyError where nothing is left to vary."""
     known = targets.of_study(study)
     by_load = study.load.axis in CLIENT_AXES
     connections = study.levels[-1] if by_load else float(effective.get("max_connections", USUAL_CONNECTIONS))

@@ -64,7 +64,7 @@ class Surrogate:
         return np.asarray(self._between(points) @ self._weights)
 
     def gains(self, points: Numbers, incumbent: Numbers) -> tuple[Numbers, Numbers]:
-        """Of each point over the incumbent, and its standard deviation, in logarithms."""
+        """Expected gain of each point over the incumbent, and its standard deviation, in logarithms."""
         both = np.vstack([incumbent[None, :], points])
         mean, variance, covariance = self._posterior(both, incumbent[None, :])
         difference = np.maximum(variance + variance[0] - 2 * covariance[:, 0], 0.0)

@@ -42,7 +42,7 @@ BLOCKS_AGAIN = 3
 
 
 def measure_start(book: Bookkeeping) -> None:
-    """At the study's levels; in more blocks where the first ones disagree. TooFewRequests."""
+    """Measure it at the study's levels; in more blocks where the first ones disagree. TooFewRequests."""
     levels = list(book.bench.study.levels)
     book.progress.phase(f"measuring {counted(len(levels), 'level')} as given", len(levels) * FEWEST_BLOCKS)
     for block in range(1, FEWEST_BLOCKS + 1):
@@ -59,7 +59,7 @@ def measure_start(book: Bookkeeping) -> None:
 
 
 class Start(AnyStart):
-    """On this machine, where it can be measured again."""
+    """The start as measured on this machine, where it can be measured again."""
 
     def blocks(self) -> list[float]:
         """The same of each of its own blocks: the noise; without stalled ones, unless all disagree with the median."""
@@ -102,8 +102,8 @@ def _alike(rate: float, other: float) -> bool:
 
 
 def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjective) -> Curve:
-    """On which settings are judged: below the first that misses the objective, or the lowest. In an open loop that
-    first one, too: below it all that is offered is served already."""
+    """The levels on which settings are judged: below the first that misses the objective, or the lowest. In an open
+    loop that first one, too: below it all that is offered is served already."""
     levels = [point.load for point in curve.points]
     met = list(takewhile(lambda level: side(objective, start, level).met, levels))
     count = len(met) + 1 if curve.axis in OPEN_LOOP_AXES else max(len(met), 1)
@@ -192,18 +192,18 @@ class Trials:
         self.recalled = self.next_number - 1
 
     def kept_s(self) -> float:
-        """For the first proof and the fewest fresh blocks after it."""
+        """Seconds for the first proof and the fewest fresh blocks after it."""
         least, most = self.proof_s()
         again = self.book.budget.cost_s(2 * fresh.BLOCKS * self.levels)
         return max(least, min(most + again, PROOF_SHARE * self.book.budget.total_s))
 
     def proof_s(self) -> tuple[float, float]:
-        """The shortest and the longest, without fresh blocks."""
+        """Seconds of the shortest and the longest proof, without fresh blocks."""
         blocks, cost_s = self.book.bench.study.measure.blocks, self.book.budget.cost_s
         return cost_s(2 * blocks.min * self.levels), cost_s(2 * blocks.max * self.levels)
 
     def take_here(self, most: int) -> None:
-        """As far as the budget goes."""
+        """Take trials as far as the budget goes."""
         book, left = self.book, self.left(most)
         book.progress.phase(f"up to {left} trials of {self.varied} settings", left * len(self.levels))
         while len(self.done) < most and book.budget.affords(self.levels, self.kept_s()):
@@ -292,14 +292,14 @@ class Trials:
         self.run.append_line(TRIALS, TRIAL, trial)
 
     def refuse(self, point: Point, why: str) -> None:
-        """Outside of its trial, and recorded before anything else can fail."""
+        """Record that the target refuses a point, outside of its trial, before anything else can fail."""
         trial = TuningTrial(self.next_number, "again", self.space.changes(point), {}, None, failed=why)
         self._add(trial)
         self.notes.append(f"The most promising settings then, {named(trial.changes)}, failed: {why.rstrip('.')}.")
         self.book.bench.recover(START)
 
     def observe(self, point: Point, steps: Sequence[Step], *, missed: bool = False, use: float | None = None) -> None:
-        """Of a point in steps that are no trial. missed: the objective; use: the share of it that they used."""
+        """Learn from steps of a point that are no trial. missed: the objective; use: the share of it that they used."""
         served = all(step.throughput > 0 for step in steps)
         self._observe(point, self.start.value(steps) if served else None, missed=missed, use=use)
 

@@ -31,7 +31,7 @@ NOT_PLAIN = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\u
 
 
 def say(text: str) -> None:
-    """On stderr; a line that is not taken at once is lost: a stopped terminal blocks nothing."""
+    """Write to stderr; a line that is not taken at once is lost: a stopped terminal blocks nothing."""
     plain = NOT_PLAIN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
     try:
         if select.select([], [2], [], 0)[1]:
@@ -56,7 +56,7 @@ class Alarms:
             self._begin(lambda: self._hand_over(command, write_json(record).encode() + b"\n", "the command"))
 
     def wait(self) -> None:
-        """For all alarms given, without further pauses."""
+        """Wait for all alarms given, without further pauses."""
         self._ending.set()
         for thread in self._threads:
             thread.join(WITHIN_S)
@@ -114,7 +114,7 @@ class Alarms:
 
 
 def filled(text: str) -> str:
-    """With the values of {ENV:NAME}. UserError for a variable that is not set."""
+    """The text with the values of {ENV:NAME}. UserError for a variable that is not set."""
 
     def value(match: re.Match[str]) -> str:
         if match[1] not in os.environ:
@@ -185,7 +185,7 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
         "Raise LimitNOFILE of the unit (or ulimit -n) and start the service again.",
     ),
 }  # fmt: skip
-"""By the id of a limit, or the kind of an alarm with its subject."""
+"""Advice by the id of a limit, or the kind of an alarm with its subject."""
 OTHERWISE = (
     "`loadframe limits` shows all limits and what asks for this one.",
     "`loadframe investigate` on a copy of the service proves which change moves it.",

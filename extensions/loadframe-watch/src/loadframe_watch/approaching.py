@@ -18,9 +18,10 @@ HORIZON_S = 7 * DAY_S
 HALF = 0.5
 """Share of the limit's load below which nothing is reported; and of the time of the rise in which it must be met."""
 QUARTER, QUICK_S = 0.25, 4 * 3600.0
-"""The same on the first day, for a rise that took longer than QUICK_S."""
+"""Share of the rise's time on the first day, for a rise that took longer than QUICK_S."""
 WHOLE, HOUR_S = 1.0, 3600.0
-"""The same for a rise within HOUR_S: no morning is as steep, and after half of that time again it is nearly over."""
+"""Share of the rise's time for a rise within HOUR_S: no morning is as steep, and after half of that time again it is
+nearly over."""
 ABOVE = 1.1
 """Within a day the load must exceed the highest of the days before by this factor, as only its pace indicates more.
 Over days the test of the rise decides: a peak that grows by 4 % a day is never 1.1 times the last."""
@@ -49,7 +50,7 @@ class Approach:
 
 @dataclass(slots=True)
 class Days:
-    """Of the load. maxima: one per day, the day in progress last. ValueError where these do not fit together."""
+    """The load by day. maxima: one per day, the day in progress last. ValueError where these do not fit together."""
 
     maxima: list[float] = field(default_factory=list)
     day: int | None = None
@@ -141,7 +142,7 @@ class Days:
 
 
 def check_rising(values: Sequence[float]) -> None:
-    """ValueError."""
+    """ValueError unless each value is above the one before."""
     if any(second <= first for first, second in pairwise(values)):
         raise ValueError("they do not rise")
 

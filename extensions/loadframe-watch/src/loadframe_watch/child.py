@@ -103,8 +103,8 @@ def compact(file: Path) -> None:
 
 
 def post(order: dict[str, Any]) -> None:
-    """To the address that was checked, without redirects or proxy. StudyError where it is not allowed, UserError where
-    it is not taken."""
+    """Send an alarm to the address that was checked, without redirects or proxy. StudyError where it is not allowed,
+    UserError where it is not taken."""
     import http.client
     import socket
     import ssl

@@ -47,7 +47,7 @@ class WatchLine:
 
 @dataclass(frozen=True, slots=True)
 class WatchDay:
-    """Of one day in UTC, the compacted file first; after a clock that was set back there may be both."""
+    """Files of one day in UTC, the compacted file first; after a clock that was set back there may be both."""
 
     day: str
     files: tuple[Path, ...]
@@ -156,7 +156,7 @@ def _days(files: Folder) -> tuple[WatchDay, ...]:
 
 
 def by_day(names: Iterable[str]) -> dict[str, list[str]]:
-    """In time order, the compacted file of a day first."""
+    """Day files by day, in time order, the compacted file of a day first."""
     of_days: dict[str, list[str]] = {}
     for name in sorted(filter(DAY.fullmatch, names), key=lambda name: (name[:10], name.endswith(TODAY))):
         of_days.setdefault(name[:10], []).append(name)

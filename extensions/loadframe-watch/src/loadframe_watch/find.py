@@ -139,7 +139,7 @@ def uids_of(pid: int) -> tuple[int, ...]:
 
 
 def program_of(pid: int) -> str:
-    """ "" where that is not readable or not printable."""
+    """The program's file; "" where that is not readable or not printable."""
     try:
         path = os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")  # noqa: PTH115 - any bytes
     except OSError:
@@ -161,7 +161,7 @@ class Ports:
         self._asking = Asking()
 
     def taken(self, port: int) -> str:
-        """By another user, in a sentence; else ""."""
+        """A sentence that another user has taken the port; else ""."""
         allowed = frozenset(self.uids).union(self._port_users.get(str(port), ()))
         others = listening_users(port, self._asking) - allowed - {0} if allowed else frozenset()
         if not others:

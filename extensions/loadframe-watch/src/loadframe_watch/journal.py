@@ -48,7 +48,7 @@ class Clocks:
 
 
 class Journal:
-    """Open for writing. RunError where another watcher has it, MachineError where it cannot be written."""
+    """The folder, open for writing. RunError where another watcher has it, MachineError where it cannot be written."""
 
     def __init__(self, folder: Path, clocks: Clocks) -> None:
         self.folder, self._clocks = folder, clocks
@@ -134,7 +134,7 @@ class Journal:
         return removed, freed
 
     def keep(self, state: Mapping[str, Any]) -> bool:
-        """What was learned, atomically; False where the disk does not take it."""
+        """Write what was learned, atomically; False where the disk does not take it."""
         try:
             self.files.replace(STATE, write_json({"schema": SCHEMA, "n": self.n, **state}).encode(), mode=PRIVATE)
         except OSError:
@@ -142,7 +142,7 @@ class Journal:
         return True
 
     def kept(self) -> tuple[dict[str, Any] | None, str]:
-        """None where there is none or it is unusable; and what is wrong with it, in words."""
+        """What was learned before, None where there is none or it is unusable; and what is wrong with it, in words."""
         try:
             data = parse_json(self.files.read(STATE, LARGEST_STATE))
         except FileNotFoundError:
@@ -268,7 +268,7 @@ class Gaps:
 
 
 def since_last(last: tuple[int, float, float] | None, same_boot: bool, clocks: Clocks) -> Gap | None:
-    """When a watch begins again in its folder."""
+    """The gap when a watch begins again in its folder."""
     if last is None:
         return None
     _, at_s, up_s = last

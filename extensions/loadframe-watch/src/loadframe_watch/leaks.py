@@ -79,8 +79,8 @@ def _growth(rows: Sequence[series.Row]) -> Line | None:
 
 
 def grows(resource: str, time_s: Iterable[float], load: Iterable[float], use: Iterable[float]) -> GrowsByItself | None:
-    """By `leak`. None where it does not, is full already, or would end beyond a month. time_s: ascending; NaN where
-    missing; use: share of its ceiling."""
+    """A use that grows with time, by `leak`. None where it does not, is full already, or would end beyond a month.
+    time_s: ascending; NaN where missing; use: share of its ceiling."""
     rows = [row for row in zip(time_s, use, load, strict=True) if math.isfinite(row[1]) and math.isfinite(row[2])]
     for most in MOST_ROWS:
         parts = min(len(rows), most)

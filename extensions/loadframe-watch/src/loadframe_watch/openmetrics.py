@@ -44,7 +44,7 @@ def of_watch(lines: Iterable[WatchLine], name: str) -> str:
 
 
 class Seen:
-    """After the lines so far, with the last value of each metric that still holds."""
+    """A watch after its lines so far, with the last value of each metric that still holds."""
 
     def __init__(self) -> None:
         self._last: dict[str, WatchLine] = {}

@@ -28,7 +28,7 @@ WATCH = "loadframe.live-watch/1"
 LOCK = "watch.lock"
 MINUTE_S = 60
 MOST_MINUTES, MOST_EVENTS, MOST_USES, MOST_LIMITS = 1440, 100, 100, 400
-"""Minutes of a day, alarms and gaps, uses of a sample, and limits, of which Loadframe itself knows 174."""
+"""The most minutes of a day, alarms and gaps, uses of a sample, and limits, of which Loadframe itself knows 174."""
 LONGEST_EVENT = 1 << 14
 """Bytes up to which a line is kept whole: an alarm has some 2 KiB."""
 LONGEST_WORD, LONGEST_SENTENCE = 100, 500
@@ -40,7 +40,7 @@ LOADLESS_MINUTES = 3
 FEW_MINUTES, MOST_RECENT = 10, 120
 """A watch of so few minutes is shown by its samples, at most the last MOST_RECENT."""
 TITLES: Mapping[str, str] = {rule.id: rule.title for rule in RULES}
-"""Those that a study declares are in the line `ledger`."""
+"""Titles of limits; those that a study declares are in the line `ledger`."""
 EVENTS = ("alarm", "gap")
 OF_AN_ALARM = ("alarm", "about", "title", "evidence", "try", "at_load", "ends_s")
 OF_AN_INTERVAL = ("load", "value", "low", "high")

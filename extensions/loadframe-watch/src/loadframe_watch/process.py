@@ -192,7 +192,7 @@ def _children_s() -> float:
 
 
 class RealChildren:
-    """One at a time: at most one CPU. within_s: one that runs longer is killed, and reported."""
+    """Short-lived processes, one at a time: at most one CPU. within_s: one that runs longer is killed, and reported."""
 
     def __init__(
         self,
@@ -303,7 +303,7 @@ def give_up(plan: WatchPlan) -> None:
 
 
 def run(plan: WatchPlan, signals: Signals) -> int:
-    """UserError."""
+    """Run the watch; its exit code. UserError."""
     clocks = Clocks()
     journal = Journal(Path(plan.folder), clocks)
     children, reader = RealChildren(), RealReader(plan)

@@ -14,12 +14,12 @@ LOADLESS = "the load at which a limit is reached, when, and where the response b
 
 @dataclass(frozen=True, slots=True)
 class WatchPlan:
-    """Without secrets. find: how the service's processes are found, also after a restart: pid, started, listen (number,
-    port), groups (folders of its control group), command line; and whose it is: uids (real, effective, saved) and
-    program. port_users: by each port of this machine that is asked, who listened there when the watch began. server: a
-    database's address, as it gave it itself. sources: addresses and commands that expose counters. unit: an HTTP
-    request or a command. limits: that the study declares. keep_days, keep_bytes: of day files, besides the day in
-    progress."""
+    """What to watch; times in seconds, no secrets. find: how the service's processes are found, also after a restart:
+    pid, started, listen (number, port), groups (folders of its control group), command line; and whose it is: uids
+    (real, effective, saved) and program. port_users: by each port of this machine that is asked, who listened there
+    when the watch began. server: a database's address, as it gave it itself. sources: addresses and commands that
+    expose counters. unit: an HTTP request or a command. limits: that the study declares. keep_days, keep_bytes: of day
+    files, besides the day in progress."""
 
     subject: str
     folder: str

@@ -185,8 +185,8 @@ class Series:
 
 
 def autoregression(values: Sequence[float], order: int) -> list[float]:
-    """The latest weight last, by Levinson and Durbin's recursion on the sample autocorrelations (Brockwell and Davis,
-    "Time Series: Theory and Methods", 5.2). Empty for a constant series."""
+    """An autoregression's weights, the latest last, by Levinson and Durbin's recursion on the sample autocorrelations
+    (Brockwell and Davis, "Time Series: Theory and Methods", 5.2). Empty for a constant series."""
     count = len(values)
     mean = sum(values) / count
     away = [value - mean for value in values]

@@ -22,7 +22,7 @@ WHOLE = 3584
 (fs/seq_file.c), less a line that does not fit, and no line here is longer than 512 bytes."""
 MEMORY = {"system.memory.limit", "system.memory.used"}
 MOST_THREADS = 32
-"""In one sample, at 20 us each; the next sample goes on with others."""
+"""Threads read in one sample, at 20 us each; the next sample goes on with others."""
 STATES = {b"R": "running", b"D": "disk", b"S": "sleeping", b"I": "sleeping"}
 """proc_pid_stat(5). D: uninterruptible, mostly a disk."""
 
@@ -72,7 +72,7 @@ class Held:
             return b""
 
     def forget(self, name: str) -> None:
-        """The file of a process that has ended never comes back."""
+        """Close it: the file of an ended process never comes back."""
         descriptor = self._open.pop(name, None)
         if descriptor is not None:
             os.close(descriptor)

@@ -62,17 +62,17 @@ class OfRows:
 
 
 def ranges(loads: Cells, values: Cells) -> Ranges | None:
-    """Where both are known; None where the load hardly varied, or too little is known. (n,) each, in time order, None
-    or NaN where missing."""
+    """Means where both are known; None where the load hardly varied, or too little is known. (n,) each, in time order,
+    None or NaN where missing."""
     return _ranges(_rows(loads, values))
 
 
 def of_rows(
     loads: Cells, uses: Cells, served: Cells | None = None, *, fine: bool = False, last: bool = False
 ) -> OfRows:
-    """uses: shares of the ceiling. served: the throughput. fine: rows of seconds, averaged until neighbours are
-    uncorrelated, as the interval rests on their scatter. last: no more rows will come: fewer than FEWEST_WORTH
-    effective rows are then rounded up to that number, with as wide an interval."""
+    """Where a use is full. uses: shares of the ceiling. served: the throughput. fine: rows of seconds, averaged until
+    neighbours are uncorrelated, as the interval rests on their scatter. last: no more rows will come: fewer than
+    FEWEST_WORTH effective rows are then rounded up to that number, with as wide an interval."""
     rows = _rows(loads, uses)
     if fine:
         fewest = 2 * FEWEST_RANGES * FEWEST_IN_RANGE

@@ -122,8 +122,8 @@ def ask(
     most_bytes: int,
     within_s: float,
 ) -> Answer:
-    """A GET. number: a numeric address; host: of the header Host, sent with `headers` alone. OSError:
-    BrokenAnswerError, TooMuchError, TimeoutError and errors of connecting. ValueError: an invalid request."""
+    """The whole answer to a GET. number: a numeric address; host: of the header Host, sent with `headers` alone.
+    OSError: BrokenAnswerError, TooMuchError, TimeoutError and errors of connecting. ValueError: an invalid request."""
     lines = [f"GET {path} HTTP/1.1", f"Host: {host}", *(f"{name}: {value}" for name, value in headers)]
     if any(ord(character) < 32 or ord(character) == 127 for character in "".join(lines)) or len(lines[0].split()) != 3:
         raise ValueError("a request of several lines, or with a blank in its path")

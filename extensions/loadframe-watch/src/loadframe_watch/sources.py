@@ -125,7 +125,7 @@ def _show(what: str, names: list[str]) -> str:
 
 
 class ExposedCounters(Counters):
-    """By an address, in Prometheus' text format or in JSON, or by a command that prints lines."""
+    """Counters by an address, in Prometheus' text format or in JSON, or by a command that prints lines."""
 
     def __init__(self, source: Mapping[str, Any], port: int | None, ports: Ports, user: Privilege | None) -> None:
         self._source, self._port, self._ports, self._user = source, port, ports, user

@@ -78,7 +78,7 @@ def of_server(server: str, option_file: Path | None, user: str, **wishes: Any) -
 
 
 def begin(plan: WatchPlan) -> NoReturn:
-    """MachineError where the system refuses, StudyError for a plan that is no text."""
+    """Become the process that stays. MachineError where the system refuses, StudyError for a plan that is no text."""
     text = write_json(plan.as_record())
     try:
         parse_json(text)

@@ -88,8 +88,8 @@ def _judged(offered: float, slope: float, half: float) -> Following:
 
 
 def followed(steps: Sequence[Following]) -> Followed:
-    """Of a sweep over the change rate. A rate is followed where every step of it and of lower ones is; it is not
-    followed where most of its steps are behind."""
+    """All steps of a sweep over the change rate. A rate is followed where every step of it and of lower ones is; it is
+    not followed where most of its steps are behind."""
     by_rate: dict[float, list[Following]] = {}
     for step in sorted(steps, key=lambda step: step.offered):
         by_rate.setdefault(step.offered, []).append(step)

@@ -93,7 +93,7 @@ READS = ("mariadb.pool_reads", "mysql.pool_reads", "postgres.blocks_read")
 
 
 def windows_of_run(run: RunFolder) -> tuple[LoadWindow, ...]:
-    """Over the axis `entries`. RunError for another axis, and without a finished step."""
+    """A run's loads over the axis `entries`. RunError for another axis, and without a finished step."""
     remedy = "Measure a study whose steps load ever more entries: loadframe case show metadata-index."
     _check_axis(run, AXIS, "growth is read from", remedy)
     steps = [step for step in conclude(run).state(START).steps if step.throughput > 0]
@@ -149,8 +149,8 @@ def forecast_growth(
     memories: Mapping[str, float] = UNKNOWN_MEMORIES,
     up_to: float | None = None,
 ) -> GrowthForecast:
-    """At the sizes `at` (entries; default: the load's end, else 2 and 4 times what was seen), from the windows up to
-    `up_to`, scored by later ones. memories: as `forecast`. SampleError where no window is left."""
+    """Rate and time at the sizes `at` (entries; default: the load's end, else 2 and 4 times what was seen), from the
+    windows up to `up_to`, scored by later ones. memories: as `forecast`. SampleError where no window is left."""
     windows = sorted(windows, key=lambda window: (window.after, window.before))
     seen = [window for window in windows if up_to is None or window.after <= up_to]
     if not seen:

@@ -34,7 +34,7 @@ TAILS = 4
 """Degrees of freedom of the t-distributed error."""
 SEED = 20261126
 ROUNDING = 1e-9
-"""Of sizes that are sums of the entries of windows."""
+"""Rounding error of sizes that are sums of the entries of windows."""
 NOT_SCORED = (
     "Not scored: no load was noted on its way from an empty database to that size, so that neither the rate there nor "
     "the time to it is known."
@@ -101,10 +101,10 @@ class GrowthForecast:
 def forecast(
     windows: Sequence[LoadWindow], at: Sequence[float] = (), memories: Mapping[str, float] = UNKNOWN_MEMORIES
 ) -> GrowthForecast:
-    """For the sizes `at` (entries; by default 2 and 4 times the largest observed). memories: that the database may use
-    (a buffer pool, the cage), in the entries that fill each, by name; reads count beyond the smallest; without any, no
-    end of memory is forecast. Seeded: the same windows give the same forecast. ValueError for impossible windows, and
-    for sizes not finite and above zero."""
+    """The forecast for the sizes `at` (entries; by default 2 and 4 times the largest observed). memories: that the
+    database may use (a buffer pool, the cage), in the entries that fill each, by name; reads count beyond the smallest;
+    without any, no end of memory is forecast. Seeded: the same windows give the same forecast. ValueError for
+    impossible windows, and for sizes not finite and above zero."""
     if not all(math.isfinite(size) and size > 0 for size in at):
         raise ValueError(f"sizes to forecast must be finite and above zero, got {list(at)}")
     last = max((window.after for window in windows), default=0.0)
@@ -136,9 +136,9 @@ def forecast(
 
 
 def score(forecast: GrowthForecast, windows: Sequence[LoadWindow]) -> GrowthForecast:
-    """With the results of all windows, later ones included, at the sizes that they reach: the mean time of repeated
-    loads. Unchanged for loads that do not begin with an empty database, or have a gap; where they would reach a size, a
-    note explains why it is not scored."""
+    """The forecast with the results of all windows, later ones included, at the sizes that they reach: the mean time of
+    repeated loads. Unchanged for loads that do not begin with an empty database, or have a gap; where they would reach
+    a size, a note explains why it is not scored."""
     reached = max((window.after for window in windows), default=0.0)
     within = [point for point in forecast.at if point.entries <= reached * (1 + ROUNDING)]
     loads = _loads(windows)

@@ -17,11 +17,11 @@ from loadframe.analysis.arrays import Floats
 from loadframe.model import LoadInterval
 
 PER_DOUBLING = 8
-"""A load in windows of equal time has most near its end: they are joined."""
+"""Windows are joined until they span an eighth of a doubling: a load in windows of equal time has most near its end."""
 FEWEST = 8
 """Joined windows needed for a law of up to four terms."""
 ENDS = 60
-"""Sizes that are tried as the end of memory."""
+"""Sizes that are tried as the end of memory, evenly spaced in the logarithm."""
 DRAWS = 2000
 SEED = 20261125
 ROUNDS = 4
@@ -89,7 +89,7 @@ class SizeLaw:
         return np.asarray(values @ np.array([1.0, logs, 0.0]) + values[:, 2] * np.maximum(0.0, 1 - ends / entries))
 
     def seconds(self, before: float, after: float) -> Floats:
-        """Draws, (DRAWS,)."""
+        """Draws of the seconds, (DRAWS,)."""
         values, ends = self._drawn
         spans = np.array([after - before, _logs(before, after, self.first)])
         return np.asarray(values[:, :2] @ spans + values[:, 2] * _missing(before, after, ends))
@@ -101,7 +101,7 @@ class SizeLaw:
 
     @property
     def end(self) -> LoadInterval | None:
-        """Of memory, with its 90 % interval, where one is LIKELY."""
+        """The end of memory, with its 90 % interval, where one is LIKELY."""
         pairs = sorted((choice.end, choice.weight) for choice in self.choices if 2 in choice.terms)
         total = sum(weight for _, weight in pairs)
         if total < LIKELY:
@@ -115,8 +115,8 @@ class SizeLaw:
 
 
 def fit(windows: Sequence[LoadWindow], *, of_reads: bool = False) -> SizeLaw | None:
-    """Of the seconds, or (of_reads) of the reads from beyond memory; None for fewer than FEWEST joined windows, and for
-    uncounted reads. ValueError for windows that go backwards or take no time."""
+    """The law of the seconds, or (of_reads) of the reads from beyond memory; None for fewer than FEWEST joined windows,
+    and for uncounted reads. ValueError for windows that go backwards or take no time."""
     for window in windows:
         if not (
             0 <= window.before < window.after and window.seconds > 0 and math.isfinite(window.after + window.seconds)

@@ -18,7 +18,8 @@ BLOCK = 2.0
 MOST_BLOCKS = 400
 """More add no information, and each is left out in turn."""
 FEWEST_BLOCKS = 20
-"""Also where rows are correlated over a twentieth of the data or more; a note then calls the intervals too narrow."""
+"""The least, also where rows are correlated over a twentieth of the data or more; a note then calls the intervals too
+narrow."""
 SHORTEST = 4
 """Rows of a block, where there are enough rows: counts at the edge of one window belong to the next."""
 REFERENCE_BINS, END_PIECES = 24, 4
@@ -81,8 +82,8 @@ def standardised(load: Floats, value: Floats) -> Floats:
 
 
 def blocks(residuals: list[Floats], count: int) -> Blocks:
-    """As long as the most correlated column requires, but at least FEWEST_BLOCKS of them. residuals: `standardised`
-    columns, (count,) each."""
+    """Blocks as long as the most correlated column requires, but at least FEWEST_BLOCKS of them. residuals:
+    `standardised` columns, (count,) each."""
     tau = max((series.autocorrelation_time(np.clip(column, -FAR, FAR)) for column in residuals), default=1.0)
     most = max(1, count // FEWEST_BLOCKS)
     rows = int(np.clip(np.ceil(BLOCK * tau), max(min(SHORTEST, most), -(-count // MOST_BLOCKS)), most))
@@ -101,7 +102,7 @@ def means(value: Floats, label: Whole, count: int) -> tuple[Floats, Floats]:
 
 
 def missing(time_s: Floats) -> MissingRows:
-    """None are, unless rows in time order are evenly spaced."""
+    """Missing rows between evenly spaced ones; none where rows are not evenly spaced."""
     usual, _ = pauses(time_s)
     between = np.diff(time_s)
     quarters = np.quantile(between, (0.25, 0.75)) if len(between) else np.zeros(2)
@@ -152,7 +153,7 @@ class Line:
 
 
 def law(x: Floats, y: Floats, weight: Floats) -> Line | None:
-    """Through block means, (n,) each, weight: rows of each. None for few blocks, or where x hardly varies."""
+    """The line through block means, (n,) each, weight: rows of each. None for few blocks, or where x hardly varies."""
     known = np.isfinite(x) & np.isfinite(y) & (weight > 0)
     x, y, weight = x[known], y[known], weight[known]
     if len(x) < FEWEST or not float(np.std(x)) > LEAST_SPREAD * abs(float(np.mean(x))):

@@ -25,8 +25,9 @@ ANY = (-math.inf, math.inf)
 
 
 def driver(time_s: Cells, load: Cells, use: Cells) -> Driver:
-    """(n,) each, in time order, None or NaN where missing. "load" for rows of less than a day; "hour" where the hour is
-    proven to drive the use, at least in part; "either" where the two cannot be distinguished."""
+    """What drives a use. (n,) each, in time order, None or NaN where missing. "load" for rows of less than a day;
+    "hour" where the hour is proven to drive the use, at least in part; "either" where the two cannot be
+    distinguished."""
     times, loads, uses = (np.array(cells, dtype=np.float64) for cells in (time_s, load, use))
     if len(times) < 2 or times[-1] - times[0] < DAY_S:
         return "load"

@@ -141,7 +141,7 @@ def is_json(text: str) -> bool:
 
 
 def parse_sysstat(text: str, name: str) -> Table:
-    """In either form. SampleError, naming the line, or the place, that is wrong."""
+    """The series in either form. SampleError, naming the line, or the place, that is wrong."""
     sysstat = _Sysstat(name)
     (_json if is_json(text) else _lines)(text, sysstat)
     if not sysstat.values:
@@ -279,7 +279,7 @@ def import_observed(place: str, mapping: ObservedMapping = NOTHING_SAID, *, also
 
 
 def named_series(option: str, terms: Sequence[str], remedy: str) -> dict[str, str]:
-    """By name, from an option's `NAME=SERIES` values. UsageError."""
+    """Terms by name, from an option's `NAME=SERIES` values. UsageError."""
     by_name: dict[str, str] = {}
     for given in terms:
         name, equals, term = (part.strip() for part in given.partition("="))

@@ -55,14 +55,14 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class ObservedDemand:
-    """By the utilisation law: use = background + demand x throughput, 95 % intervals over time blocks. demand_s:
-    seconds of the whole resource per request; None without a throughput. highest_use: of the highest level, at
-    highest_load. full_at: where the use would reach 1, with an interval that also covers a use that is not linear; None
-    where it does not rise with the load, or provably flattens. cheaper: each request needs less of it the more there
-    are, with no end in sight. driver: "hour" where the hour of the day provably drives its use: then it has no demand
-    and never saturates; "either" where that is unknown. growing: the demand of the upper half of the loads over that of
-    the lower half, from growing_low to growing_high (infinite where the lower half may need none); None where not
-    proven to differ."""
+    """One resource by the utilisation law: use = background + demand x throughput, 95 % intervals over time blocks.
+    demand_s: seconds of the whole resource per request; None without a throughput. highest_use: of the highest level,
+    at highest_load. full_at: where the use would reach 1, with an interval that also covers a use that is not linear;
+    None where it does not rise with the load, or provably flattens. cheaper: each request needs less of it the more
+    there are, with no end in sight. driver: "hour" where the hour of the day provably drives its use: then it has no
+    demand and never saturates; "either" where that is unknown. growing: the demand of the upper half of the loads over
+    that of the lower half, from growing_low to growing_high (infinite where the lower half may need none); None where
+    not proven to differ."""
 
     resource: str
     highest_use: float
@@ -169,9 +169,10 @@ class ObservedData:
 @dataclass(frozen=True, slots=True)
 class Learned:
     """apart: resources near their end without the load to explain it. growing: with time. curve: over levels of the
-    load; None without throughput and response. basis: of its throughput. response_bend: the load from which on the
-    response time is 1.5 times that at the lowest third of the loads. came_near: any resource was near its end, or the
-    throughput bent. observations: the same rows by level and time block, for a forecast."""
+    load; None without throughput and response. basis: its throughput is requests per second, or 1 / response time.
+    response_bend: the load from which on the response time is 1.5 times that at the lowest third of the loads.
+    came_near: any resource was near its end, or the throughput bent. observations: the same rows by level and time
+    block, for a forecast."""
 
     name: str
     data: ObservedData

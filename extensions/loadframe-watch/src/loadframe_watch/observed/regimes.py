@@ -38,7 +38,7 @@ class _Sums:
 
 
 def changes(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tuple[RegimeChange, ...]:
-    """Every proven one, in time order; of columns that change together each is listed. load and columns: (n,)."""
+    """Every proven change, in time order; of columns that change together each is listed. load and columns: (n,)."""
     label, judged = _judged(load, columns)
     regime_changes: list[RegimeChange] = []
     for name, sums in judged:

@@ -20,7 +20,7 @@ MOST_CELLS = 12
 """Values of a level: more blocks are averaged, neighbours in time first."""
 PER_DOUBLING, MOST_LEVELS = 4.0, 14
 PER_DOUBLING_AHEAD, MOST_LEVELS_AHEAD = 2.0, 8
-"""About as far apart as on the curves that forecasts are calibrated on."""
+"""Levels of a forecast: about as far apart as on the curves that forecasts are calibrated on."""
 FEW_LOADS = 20
 """Up to this many different loads, each seen often, are levels already."""
 STEEPEST = 3.0
@@ -123,7 +123,8 @@ class Rows:
         return Rows(self.time_s[indices], self.load[indices], picked)
 
     def counted(self) -> "tuple[Rows, list[str]]":
-        """Without a throughput that is 0 in most rows with a load, as medians would then be 0; and a note on that."""
+        """The rows without a throughput that is 0 in most rows with a load, as medians would then be 0; and a note on
+        that."""
         served = self.columns.get("throughput")
         if served is None:
             return self, []
@@ -164,7 +165,8 @@ class Rows:
         return {named(name): values for name, values in self.columns.items()}
 
     def levels(self, blocks: Blocks, *, ahead: bool = False) -> tuple[Level, ...]:
-        """Ascending. ahead: only as many as a forecast needs. Rows without a positive load are left out."""
+        """The rows as levels, ascending. ahead: only as many as a forecast needs. Rows without a positive load are left
+        out."""
         there = np.isfinite(self.load) & (self.load > 0)
         load, label = self.load[there], blocks.label[there]
         if not len(load):

@@ -59,7 +59,7 @@ class Series:
 
 
 def read_json(text: str, name: str, remedy: str) -> Any:
-    """SampleError."""
+    """SampleError for invalid JSON."""
     try:
         return parse_json(text.removeprefix("\ufeff"))
     except JsonError as error:
@@ -67,7 +67,7 @@ def read_json(text: str, name: str, remedy: str) -> Any:
 
 
 def check_size(name: str, series: int, cells: int, remedy: str) -> None:
-    """SampleError."""
+    """SampleError for more than is read."""
     if series > MOST_SERIES or cells > MOST_CELLS:
         raise SampleError(f"{name} has more than {MOST_SERIES:,} series or {MOST_CELLS:,} values", remedy=remedy)
 
@@ -84,7 +84,7 @@ class Table:
 
 
 def assemble(table: Table, mapping: ObservedMapping) -> Observed:
-    """By the mapping, or the usual names. SampleError, naming what is missing."""
+    """The rows by the mapping, or the usual names. SampleError, naming what is missing."""
     terms = mapping.completed(table.usual)
     if terms.load is None:
         raise SampleError(
