@@ -87,6 +87,7 @@ def test_everything_failing_at_a_level_is_a_cliff_not_a_crash() -> None:
 # --- knees and shapes ---
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", [0.05, 0.1])
 @pytest.mark.parametrize("loads", [LADDER, [1.0, 2, 4, 8]])
 def test_a_flat_curve_does_not_bend(noise: float, loads: list[float]) -> None:
@@ -239,6 +240,7 @@ def test_any_unit_of_throughput_gives_the_same_knee_on_a_real_curve(factor: floa
     assert (one.shape, one.knee) == (other.shape, other.knee)
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @example([[179769314.0, 1e-300, 1e-300]])
 @example([[1.0, 1.0, 2e154]])

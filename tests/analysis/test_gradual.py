@@ -34,6 +34,7 @@ def measured(shape: Callable[[float], float], levels: Sequence[float], seed: int
     return curves.of(Observations("x", tuple(rows), axis="clients"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SMOOTH)
 def test_the_interval_of_one_set_of_levels_holds_for_the_others(name: str) -> None:
     """Seen: 15.5 (12.3 to 19.6) from one set of levels, 5.5 (5.3 to 7.0) from another, of one hyperbola."""

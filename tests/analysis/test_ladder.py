@@ -97,6 +97,7 @@ def test_a_ladder_without_a_change_is_refused() -> None:
         decompose({(): {1.0: [1.0, 2.0]}}, ())
 
 
+@pytest.mark.long
 def test_the_intervals_hold_the_truth_as_often_as_they_say() -> None:
     random = np.random.default_rng(5)
     truth = [*FACTORS.values()]

@@ -47,6 +47,7 @@ def in_effect(server: foreign.Server) -> dict[str, SettingValue]:
     return server.settings(CHANGES[server.kind].settings)
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_study_leaves_the_server_as_it_found_it_and_no_secret_in_the_run(
     server: foreign.Server, opened: Opened
@@ -286,6 +287,7 @@ MAY_LIMIT = os.geteuid() != 0 or may_raise_limits()
 """Root's servers belong to another user."""
 
 
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.skipif(not MAY_BIND, reason="there is one CPU, or we may not bind to it")
 def test_its_processes_are_bound_only_for_the_run(server: foreign.Server, opened: Opened) -> None:

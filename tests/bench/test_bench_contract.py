@@ -160,6 +160,7 @@ def test_a_step_says_what_it_was_taken_for(subject: Subject) -> None:
     assert (step.purpose, step_of(subject.bench).purpose) == ("sizing", "curve")
 
 
+@pytest.mark.long
 def test_a_target_that_was_ended_begins_again(new: Subject) -> None:
     bench, has_process = new.bench, new.has_process
     assert bench.treatments == 1

@@ -147,6 +147,7 @@ def test_runs_are_compared_at_common_levels_near_capacity(
     assert found.verdict.low < factor < found.verdict.high
 
 
+@pytest.mark.long
 def test_what_runs_differ_by_is_learnt_from_equal_runs_next_to_them(a_run: Callable[..., RunFolder]) -> None:
     """The factor of each run is its session's; a run of another study tells nothing of them."""
     one, two = a_run("one", 1.0), a_run("two", 1.08)
@@ -180,6 +181,7 @@ def test_runs_without_anything_in_common_are_refused(a_run: Callable[..., RunFol
         runs(one, one, treatments=("A", "B"))
 
 
+@pytest.mark.long
 def test_states_that_were_held_against_each_other_are_not_compared_the_other_way_round() -> None:
     """It would be a second comparison of the two, as if they had been measured one after the other."""
     run = RunFolder.open(Path(__file__).parents[1] / "data" / "runs" / "job-queue")

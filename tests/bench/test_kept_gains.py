@@ -167,6 +167,7 @@ def test_what_is_left_of_the_budget_is_for_fresh_blocks_where_nothing_is_kept_wi
     assert (reserves_s[0] > 0) == kept
 
 
+@pytest.mark.long
 def test_the_curves_of_a_report_have_nothing_of_the_blocks_that_decided(simulated: Simulated, tmp_path: Path) -> None:
     """Else the peak that leads the answer would be chosen by them. Five blocks decide, three are fresh."""
     book, tried = farm(simulated, "measure.blocks={min=5,max=6}", proving=1.5)

@@ -43,6 +43,7 @@ def open_to_900() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("open_to_900")
 def test_our_own_open_files_are_near_their_limit() -> None:
     ledger = limits(pid=os.getpid())
@@ -127,6 +128,7 @@ def test_a_private_postgres_with_all_its_processes(tmp_path: Path) -> None:
     assert [one for one in ledger.unread if one.id.startswith("postgres.")] == []
 
 
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.parametrize(
     ("kind", "name"),

@@ -193,6 +193,7 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Answering).serv
 """
 
 
+@pytest.mark.long
 def test_a_service_of_ours_that_dies_as_it_is_asked_again_says_its_last_words(tmp_path: Path) -> None:
     text = STUDY.replace(
         'kind = "url"', f"kind = 'service'\ncommand = ['python3', '-c', {json.dumps(DYING)}, '{{{{port}}}}']"

@@ -195,6 +195,7 @@ def test_what_a_running_command_has_changed_is_not_touched(root: Path) -> None:
     assert values(root)[0] == 5
 
 
+@pytest.mark.long
 def test_what_cannot_be_put_back_stands_and_is_tried_again(root: Path) -> None:
     killed(root, "journal.set(host, 'vm.dirty_ratio', 5); journal.set(host, 'vm.swappiness', 1)")
     away = root / "away"
@@ -283,6 +284,7 @@ def race(root: Path, name: str, values: Sequence[int]) -> None:
         assert each.returncode == 0
 
 
+@pytest.mark.long
 def test_three_commands_that_change_the_same_leave_it_as_it_was(root: Path) -> None:
     """One of them read what another one had set, and put that back in the end."""
     race(root, "vm.swappiness", (10, 11, 13))
@@ -293,6 +295,7 @@ def test_three_commands_that_change_the_same_leave_it_as_it_was(root: Path) -> N
 PAGE_CLUSTER = Path("/proc/sys/vm/page-cluster")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not os.access(PAGE_CLUSTER, os.W_OK), reason="settings of this machine may not be changed")
 @pytest.mark.usefixtures("root")
 def test_three_commands_leave_a_setting_of_this_machine_as_it_was() -> None:

@@ -99,6 +99,7 @@ def test_ctrl_c_while_its_data_are_made_ends_the_installer(running: Callable[...
     ends(command)
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_ctrl_c_while_limits_looks_at_a_server_of_its_own_says_what_ends(start: Start, tmp_path: Path) -> None:
     file = tmp_path / "study.toml"

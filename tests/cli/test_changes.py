@@ -57,6 +57,7 @@ def test_what_stands_is_listed_and_put_back_by_hand(loadframe: Command, swappine
     assert (again.code, again.json["reverted"]) == (0, [])
 
 
+@pytest.mark.long
 def test_what_is_forgotten_is_named_and_not_reverted(loadframe: Command, swappiness: Path) -> None:
     (change,) = loadframe("changes", "list", "--json").json["standing"]
     assert f"(id {change['id']})" in loadframe("changes", "list").out

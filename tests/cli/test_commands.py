@@ -64,6 +64,7 @@ def test_investigate_finds_proves_and_writes_the_case_study(loadframe: Command, 
     assert loadframe("changes", "revert").out.startswith("Nothing is changed")  # type: ignore[attr-defined]
 
 
+@pytest.mark.long
 def test_the_case_commands(loadframe: Command) -> None:
     names = {case["name"] for case in loadframe("case", "list", "--json").json["cases"]}  # type: ignore[attr-defined]
     assert {"job-queue", "render-farm"} <= names

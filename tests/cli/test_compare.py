@@ -202,6 +202,7 @@ def test_a_few_per_cent_are_told_only_where_values_were_taken_in_turns(
     assert any("not taken in turns" in note for note in found["notes"]) is not in_turns
 
 
+@pytest.mark.long
 def test_one_side_from_standard_input(sample: Callable[..., str], tmp_path: Path) -> None:
     sample("a.csv", 100)
     done = subprocess.run(

@@ -70,6 +70,7 @@ def test_a_signal_that_is_ignored_from_outside_stays_ignored(number: signal.Sign
     assert (done.returncode, done.stdout) == (0, "goes on\n"), done.stderr
 
 
+@pytest.mark.long
 def test_a_block_that_a_signal_ends_is_left_in_full() -> None:
     """Whether the signal comes in the block or while it is entered or left: else a command goes on with the rights that
     it took for a moment."""

@@ -125,6 +125,7 @@ def test_where_the_locale_is_not_utf_8(study: Path, folder: str) -> None:
         assert "is not text in the encoding of file names, ascii" in json.loads(done.stdout)["message"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 def test_run_folders_on_a_file_system_that_is_read_only(study: Path) -> None:
     """Also for root, whom no mode keeps out."""

@@ -28,6 +28,7 @@ def test_what_is_written_to_stdout_is_the_file(loadframe: Command, tmp_path: Pat
     }
 
 
+@pytest.mark.long
 def test_one_stream_cannot_have_both(loadframe: Command) -> None:
     refused = loadframe("export", RUN, "--format", "bencher", "--json")
     assert refused.code == 2  # type: ignore[attr-defined]

@@ -83,6 +83,7 @@ def test_a_service_that_takes_long_to_answer_gets_windows_in_which_that_is_enoug
     assert loadframe("study", "check", "slow.toml").code == 0
 
 
+@pytest.mark.long
 def test_what_is_suggested_can_be_declared_by_removing_the_comment_signs(loadframe: Command, tmp_path: Path) -> None:
     assert loadframe("init", "--command", f"POOL=2 {starts('--port', '8000')}", "--no-check").code == 0
     file = tmp_path / "serving.toml"
@@ -181,6 +182,7 @@ def test_a_service_that_runs_is_found_at_its_port(loadframe: Command, tmp_path: 
     assert "nothing of it is changed" in text and "Without the comment signs" not in text
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_its_peers_and_what_is_near_are_told_of_a_service_that_runs(
     loadframe: Command, tmp_path: Path, port: int
@@ -282,6 +284,7 @@ def test_a_service_that_cannot_be_found_is_told_with_what_to_do(
     assert not [*tmp_path.glob("*.toml"), *tmp_path.parent.glob("shop.toml")]
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_service_that_does_not_start_leaves_no_study(loadframe: Command, tmp_path: Path) -> None:
     done = loadframe("init", "--command", starts("--port", "8000", "--habit", "exits"), "--json")

@@ -114,6 +114,7 @@ def test_the_parent_of_workers_with_a_socket_each_is_taken_though_it_holds_none(
             assert find(TargetTable.model_validate({"kind": "service", **where})).pids()[0] == parent
 
 
+@pytest.mark.long
 def test_of_services_that_share_a_port_and_do_not_belong_together_none_is_guessed(
     loadframe: Command, tmp_path: Path
 ) -> None:
@@ -131,6 +132,7 @@ def test_of_services_that_share_a_port_and_do_not_belong_together_none_is_guesse
         assert f"Others hold port {free}, too, and may get part of its requests" in " ".join(done.json["found"])
 
 
+@pytest.mark.long
 def test_processes_of_one_command_line_that_share_a_port_are_one_service(loadframe: Command, tmp_path: Path) -> None:
     with running(TWO_PORTS) as other:
         free = ports(other)[0]
@@ -142,6 +144,7 @@ def test_processes_of_one_command_line_that_share_a_port_are_one_service(loadfra
         assert find(TargetTable.model_validate(target(tmp_path))).pids() == tuple(pids)
 
 
+@pytest.mark.long
 def test_one_that_listens_on_several_ports_or_on_none_needs_one_said(loadframe: Command, tmp_path: Path) -> None:
     with running(TWO_PORTS) as pid:
         first, second = ports(pid)
@@ -157,6 +160,7 @@ def test_one_that_listens_on_several_ports_or_on_none_needs_one_said(loadframe: 
         assert f"process {pid}" in done.err and "listens on no port" in done.err and "--port" in done.err
 
 
+@pytest.mark.long
 def test_a_port_of_another_program_is_told(loadframe: Command, tmp_path: Path) -> None:
     """Such as a proxy in front of it."""
     with running(LISTENS + "waits()\n") as behind, running(FORKS, ready=3) as front:
@@ -170,6 +174,7 @@ def test_a_port_of_another_program_is_told(loadframe: Command, tmp_path: Path) -
         assert f"Port {port} is not its own" in told and f"pid {front}" in told
 
 
+@pytest.mark.long
 def test_an_address_that_is_not_loopback_is_in_the_study(loadframe: Command, tmp_path: Path) -> None:
     with running(SHARES, 0, "127.0.0.3") as pid:
         (port,) = ports(pid)
@@ -177,6 +182,7 @@ def test_an_address_that_is_not_loopback_is_in_the_study(loadframe: Command, tmp
     assert target(tmp_path) == {"kind": "service", "listen": f"127.0.0.3:{port}"}
 
 
+@pytest.mark.long
 def test_helpers_and_what_else_its_unit_has_are_told(loadframe: Command, tmp_path: Path) -> None:
     """A group made by hand stands in for the one that systemd makes."""
     place = next((each for each in groups.hierarchies() if os.access(each.own, os.W_OK)), None)

@@ -28,6 +28,7 @@ def rungs(study: Path) -> Path:
     return study
 
 
+@pytest.mark.long
 def test_a_study_without_changes_is_refused(loadframe: Command, study: Path) -> None:
     done = loadframe("ladder", str(study), "--json")
     assert done.code == 1

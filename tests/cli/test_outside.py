@@ -70,6 +70,7 @@ def call(with_toy: Call, place: Path) -> Call:
     return partial(with_toy, folder=place)
 
 
+@pytest.mark.long
 def test_the_installed_program_finds_it(installed: Path, place: Path) -> None:
     done = subprocess.run(
         [LOADFRAME, "study", "check", "study.toml"],
@@ -105,6 +106,7 @@ def test_a_server_from_outside_is_measured_with_the_settings_of_the_study(call: 
     assert list((state_directory() / "leases").glob("*.json")) == [], "and its server has ended"
 
 
+@pytest.mark.long
 def test_a_study_of_it_is_checked_like_any_other(call: Call) -> None:
     assert call("study", "check", "study.toml").code == 0
     misspelt = call("study", "check", "study.toml", "--set", "target.settings.slot=2")
@@ -121,6 +123,7 @@ def test_a_study_of_it_is_checked_like_any_other(call: Call) -> None:
     assert "pause_ms" in option.err
 
 
+@pytest.mark.long
 def test_the_doctor_lists_what_it_needs(call: Call) -> None:
     rows = call("doctor", "--json").json["checks"]
     assert [(row["what"], row["found"]) for row in rows if row["part"] == "toy"] == [("Python", sys.version.split()[0])]

@@ -21,6 +21,7 @@ def report(*words: str, browser: str = "") -> Result:
     return CliRunner().invoke(app, ["report", *words], env={"BROWSER": browser} if browser else None)
 
 
+@pytest.mark.long
 def test_each_form_is_printed_and_the_page_is_written_with_each(run: Path) -> None:
     for words, begins in (
         ((), "Set wal (journal_mode from DELETE to wal): 4.8x"),

@@ -154,6 +154,7 @@ def test_an_encoding_that_lacks_a_character_shows_it_escaped(loadframe_in: Comma
     assert loadframe_in("case", "show", "oltp-ladder", encoding="ascii").code == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "verb", [["curve", "POINTS"], ["curve", "POINTS", "--json"], ["man"], ["--help"], ["report", "RUN", "--details"]]
 )
@@ -191,6 +192,7 @@ def fault(monkeypatch: pytest.MonkeyPatch, study: Path) -> None:
     monkeypatch.setenv("LOADFRAME_STATE", str(study.parent / "state"))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("fault")
 def test_a_fault_of_ours_is_told_as_one_and_nothing_is_lost(study: Path) -> None:
     code, out, err = run("measure", str(study), "--json")

@@ -128,6 +128,7 @@ def test_what_a_test_has_started_ends_where_it_fails() -> None:
     assert process.stdin is not None and process.stdin.closed
 
 
+@pytest.mark.long
 def test_a_command_that_a_test_did_not_wait_for_answers_no_other(
     forking: subprocess.Popen[str], tmp_path: Path
 ) -> None:

@@ -207,6 +207,7 @@ def test_a_machine_that_was_given_another_name_is_the_same(places: Path, monkeyp
     assert f"removed {lease.folder}" in str(swept)
 
 
+@pytest.mark.long
 def test_without_proc_leftovers_stay_and_the_rest_goes_on(places: Path) -> None:
     lease = Lease.acquire("a study")
     lease._life.end()

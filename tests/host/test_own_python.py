@@ -80,6 +80,7 @@ def _in_closed(closed: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return python
 
 
+@pytest.mark.long
 def test_another_user_runs_them_and_sees_nothing_else_of_the_folder(
     closed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -188,6 +188,7 @@ def test_an_answer_that_is_too_long_is_not_read(monkeypatch: pytest.MonkeyPatch)
     assert "longer than 10000 bytes" in asked.missing()[0]
 
 
+@pytest.mark.long
 def test_a_million_series_are_left_out_and_counted() -> None:
     series = "".join(f'n{{i="{number}"}} 1\n' for number in range(60_000))
     with lying(text(f"# TYPE n gauge\n{series}")) as port:

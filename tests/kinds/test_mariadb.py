@@ -40,6 +40,7 @@ def wait_for_end(pid: int) -> None:
     assert ended, f"process {pid} still runs"
 
 
+@pytest.mark.long
 def test_a_table_cache_beyond_the_open_files_is_cut_and_we_see_it(mariadb: Target) -> None:
     mariadb.start(TargetState({"table_open_cache": 12000}, {"RLIMIT_NOFILE": 2048}))
     effective = mariadb.effective()
@@ -68,6 +69,7 @@ def test_limits_of_a_state_are_applied_by_a_restart(mariadb: Target) -> None:
     assert Path(f"/proc/{mariadb.pids()[0]}/limits").read_text().count("4096") == 2, "soft and hard"
 
 
+@pytest.mark.long
 def test_the_allowance_of_the_cage_holds_where_the_state_says_nothing(lease: Lease) -> None:
     target = MariadbTarget(lease=lease, resources=Resources(limits={"RLIMIT_NOFILE": 3000}, cpus=frozenset({0})))
     try:
@@ -199,6 +201,7 @@ def test_nobody_comes_in_without_a_password(mariadb: Target) -> None:
             pymysql.connect(unix_socket=mariadb.endpoint().address, user=user)
 
 
+@pytest.mark.long
 def test_it_listens_nowhere_unless_asked_and_then_on_a_free_port(lease: Lease) -> None:
     target = MariadbTarget(lease=lease, resources=Resources(), port=0)
     try:

@@ -90,6 +90,7 @@ def test_no_file_is_read_without_an_end_at_a_servers_word(said: str, monkeypatch
     assert server.pid() is None
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_settings_asked_for_and_in_use_by_the_socket(mariadb: Target) -> None:
     mariadb.start(TargetState({"table_open_cache": 12000}, {"RLIMIT_NOFILE": 2048}))
@@ -107,6 +108,7 @@ def test_settings_asked_for_and_in_use_by_the_socket(mariadb: Target) -> None:
         server.close()
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_by_the_network_with_a_password_from_the_environment(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
     target = MariadbTarget(lease=lease, resources=Resources(), port=0)

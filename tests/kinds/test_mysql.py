@@ -151,6 +151,7 @@ def attached(target: Target, user: str = "") -> Iterator[Attached]:
         server.close()
 
 
+@pytest.mark.long
 @pytest.mark.mysql
 def test_its_logs_are_on_and_it_tells_what_its_threads_wait_for(mysql: MysqlTarget) -> None:
     mysql.start(TargetState())
@@ -185,6 +186,7 @@ def test_a_dedicated_server_takes_its_redo_log_from_the_machine_and_keeps_what_i
     assert as_usual["innodb_redo_log_capacity"] == 100 << 20 != effective["innodb_redo_log_capacity"]
 
 
+@pytest.mark.long
 @pytest.mark.mysql
 def test_a_load_driver_comes_in_and_no_other_does(mysql: MysqlTarget) -> None:
     import pymysql
@@ -209,6 +211,7 @@ def test_a_load_driver_comes_in_and_no_other_does(mysql: MysqlTarget) -> None:
     assert [path.name for path in holders] == ["workload.cnf"]
 
 
+@pytest.mark.long
 @pytest.mark.mysql
 def test_a_server_that_runs_already_is_read_and_changed_while_it_runs(mysql: MysqlTarget) -> None:
     mysql.start(TargetState({"table_open_cache": 12000, "innodb_redo_log_capacity": "16M"}, {"RLIMIT_NOFILE": 2048}))
@@ -240,6 +243,7 @@ def closing_control(target: MysqlTarget, user: str, password: str) -> Iterator[A
             server.close()
 
 
+@pytest.mark.long
 @pytest.mark.mysql
 def test_without_a_right_to_the_performance_schema_its_waits_are_missing(mysql: MysqlTarget) -> None:
     mysql.start(TargetState())
@@ -263,6 +267,7 @@ def test_a_table_cache_beyond_the_open_files_is_cut_and_we_see_it(mysql: MysqlTa
     assert mysql.effective() == effective, "whatever came before"
 
 
+@pytest.mark.long
 @pytest.mark.mysql
 def test_a_server_that_will_not_start_says_why(mysql: MysqlTarget) -> None:
     with pytest.raises(TargetError, match="would not start") as caught:

@@ -162,6 +162,7 @@ def running(pristine: PostgresTarget) -> Iterator[PostgresTarget]:
             target.destroy()
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_the_catalogue_says_what_the_server_says(running: PostgresTarget) -> None:
     """Bounds, defaults, units and what takes a restart, for every setting that this version has as the table has it."""
@@ -241,6 +242,7 @@ def test_a_process_for_each_connection_is_known(running: PostgresTarget) -> None
     assert running.pids()[0] == int((data / "postmaster.pid").read_text().split()[0])
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_refused_connections_waits_for_locks_and_the_log_are_counted(postgres: Target) -> None:
     import psycopg
@@ -265,6 +267,7 @@ def test_refused_connections_waits_for_locks_and_the_log_are_counted(postgres: T
     assert after["wal_bytes"] >= before["wal_bytes"]
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_death_in_the_middle_is_told_by_every_later_call(postgres: Target) -> None:
     postgres.start(TargetState())
@@ -282,6 +285,7 @@ def test_a_death_in_the_middle_is_told_by_every_later_call(postgres: Target) -> 
     assert postgres.healthy(), "it recovers from the crash and goes on"
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_counters_go_on_after_the_connection_was_lost(postgres: Target) -> None:
     postgres.start(TargetState({"max_connections": 10}))
@@ -323,6 +327,7 @@ def test_the_option_file_lets_a_client_in_and_nobody_comes_in_without_a_password
             psycopg.connect(host=endpoint.address, user=user, dbname="postgres", password="")
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_it_listens_nowhere_unless_asked_and_then_on_a_free_port(lease: Lease) -> None:
     target = PostgresTarget(lease=lease, resources=Resources(), port=0)
@@ -460,6 +465,7 @@ def test_of_other_kinds_there_is_only_one(lease: Lease) -> None:
     assert "postgres" in caught.value.remedy
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_memory_that_is_not_there_is_known_before_the_start(postgres: Target) -> None:
     with pytest.raises(TargetError, match="would not start with shared_buffers") as caught:

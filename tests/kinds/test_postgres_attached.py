@@ -177,6 +177,7 @@ def test_drivers_go_to_the_number_and_not_to_the_name(
         target.destroy()
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_settings_asked_for_and_in_use_by_the_socket(postgres: Target) -> None:
     postgres.start(TargetState({"shared_buffers": "24MB"}))
@@ -217,6 +218,7 @@ def test_by_the_network_with_a_password_from_the_environment(lease: Lease, monke
         target.destroy()
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_an_account_that_sees_only_itself_is_told_what_it_needs(postgres: Target) -> None:
     postgres.start(TargetState())

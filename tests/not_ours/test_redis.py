@@ -137,6 +137,7 @@ def test_keys_of_the_names_of_a_load_are_as_they_were(redis: int, loadframe: Loa
         assert dump(redis) == before, test
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
 def test_one_that_evicts_keys_is_refused_in_words(
     redis: int, loadframe: Loadframe, tmp_path: Path, policy: str
@@ -152,6 +153,7 @@ def test_one_that_evicts_keys_is_refused_in_words(
     assert dump(redis) == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("test", "keys", "room"), [("set", 1000, 300_000), ("lpush", 10, 1 << 30)])
 def test_a_load_that_would_fill_the_memory_is_refused_in_words(
     redis: int, loadframe: Loadframe, tmp_path: Path, test: str, keys: int, room: int

@@ -184,6 +184,7 @@ def test_a_schema_of_our_name_is_left_alone(theirs: Theirs, loadframe: Loadframe
         theirs.server.ask("DROP SCHEMA loadframe" + " CASCADE" * (theirs.kind == "postgres"))
 
 
+@pytest.mark.long
 def test_an_empty_schema_of_our_name_is_left_alone(theirs: Theirs, loadframe: Loadframe, tmp_path: Path) -> None:
     theirs.server.ask("CREATE SCHEMA loadframe")
     before = theirs.dump()

@@ -103,6 +103,7 @@ def test_what_was_recorded_comes_back(blocks: list[list[tuple[float, Entries, bo
         assert read(path) == (in_time(ticks), [])
 
 
+@pytest.mark.long
 @given(recorded, st.data())
 def test_any_truncation_keeps_a_prefix_of_the_ticks(
     blocks: list[list[tuple[float, Entries, bool]]], data: st.DataObject

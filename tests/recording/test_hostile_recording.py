@@ -91,6 +91,7 @@ def test_a_time_that_no_clock_shows_is_damage(tmp_path: Path, at_s: float) -> No
     assert "a time that no clock shows" in warnings[0]
 
 
+@pytest.mark.long
 def test_false_beginnings_of_blocks_are_searched_for_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
     look = Mock(wraps=frames.BLOCK_HEADER, size=frames.BLOCK_HEADER.size)
     monkeypatch.setattr(frames, "BLOCK_HEADER", look)

@@ -204,6 +204,7 @@ def test_where_no_difference_is_proved_a_ratio_changes_and_nobody_parts(beside: 
     )
 
 
+@pytest.mark.long
 def test_the_page_shows_both_sides(beside: Investigation) -> None:
     page = render_page(beside)
     assert "mariadb and postgres side by side" in page
@@ -224,6 +225,7 @@ def test_causes_of_one_side_are_told_together(beside: Investigation) -> None:
     assert "transactions wait for row locks (confirmed); a table is locked (confirmed)." in alone[0]
 
 
+@pytest.mark.long
 def test_the_picture_speaks_of_a_parting_only_where_it_shows_one(beside: Investigation) -> None:
     (one,) = beside.alternatives
     assert "Dashed: where their ratio begins to change" in reports.page_charts(beside)["side-by-side-1"].note

@@ -238,6 +238,7 @@ def test_a_forecast_stands_beside_what_came_of_it(foretold: Investigation) -> No
     assert "Forecast and outcome" not in render_page(replace(foretold, forecast=None))
 
 
+@pytest.mark.long
 def test_throughput_is_counted_in_what_the_workload_does(farm: Investigation, foretold: Investigation) -> None:
     """In the page, the text and their charts alike, and in requests where a workload does not say."""
     for one in (farm, foretold):

@@ -46,6 +46,7 @@ def test_a_second_user_has_prepared_the_place(verb: str, planted: str, run: Path
     assert found.wrong == ()
 
 
+@pytest.mark.long
 def test_the_judgement_sees_what_is_wrong(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def planted(beside: second_user.Beside) -> str:
         (beside.vault / "secret").write_bytes(second_user.SECRET + b" changed")

@@ -45,6 +45,7 @@ def schemas(ask: Ask) -> set[str]:
     return {name for (name,) in ask("SELECT schema_name FROM information_schema.schemata")}
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_it_is_attached_and_its_schema_is_there_only_between_install_and_remove(endpoint: Endpoint, ask: Ask) -> None:
     assert endpoint.attached

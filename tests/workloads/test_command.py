@@ -74,6 +74,7 @@ def refused(driver: OutputDriver) -> WorkloadError:
 # --- what it is told ---
 
 
+@pytest.mark.long
 def test_its_environment_is_that_of_the_contract(tmp_path: Path) -> None:
     workload = make(BEGIN + "print(json.dumps(dict(os.environ)), file=sys.stderr)" + WORK, {"seed": 7})
     workload.expect(0.4)

@@ -233,6 +233,7 @@ def run(specimen: Specimen, level: float, folder: Path, seconds: float = 0.5) ->
     return driver
 
 
+@pytest.mark.long
 def test_a_step_logs_requests_of_every_known_kind_that_end_inside_the_run(specimen: Specimen, folder: Path) -> None:
     for level in (specimen.small, specimen.large):
         specimen.workload.set_level(specimen.endpoint, level)

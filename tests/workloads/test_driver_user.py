@@ -82,6 +82,7 @@ def test_a_driver_works_as_a_user_of_its_own(
     _drive(workload, endpoint, user, lease / f"step-{tmp_path.name}", level=20 if axis == "rate" else 2)
 
 
+@pytest.mark.long
 @root
 @pytest.mark.parametrize("journal_mode", ["delete", "wal"])
 def test_the_workers_on_an_sqlite_file_own_it(journal_mode: str) -> None:

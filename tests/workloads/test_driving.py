@@ -106,6 +106,7 @@ def test_what_a_stopped_driver_logged_is_no_measurement(tmp_path: Path) -> None:
     assert caught.value.remedy
 
 
+@pytest.mark.long
 def test_a_program_that_prepares_may_take_its_time_but_not_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driving, "LOOK_EVERY_S", 0.01)
     assert (

@@ -57,6 +57,7 @@ def locustfile(folder: Path, name: str = "1", time: str = "9.0", error: str = "N
     return path
 
 
+@pytest.mark.long
 def test_requests_of_any_protocol_are_those_that_it_fires(tmp_path: Path) -> None:
     driver, made = run(tmp_path, locustfile(tmp_path))
     requests = driver.requests()
@@ -67,6 +68,7 @@ def test_requests_of_any_protocol_are_those_that_it_fires(tmp_path: Path) -> Non
     assert driver.moved_bytes(0, 1e12) == 7 * len(requests)
 
 
+@pytest.mark.long
 def test_names_without_an_end_are_taken_together(tmp_path: Path) -> None:
     fire = FIRE.replace("NAME", "number").replace("TIME", "9.0").replace("E)", "None)")
     driver, made = run(tmp_path, locustfile(tmp_path, body=f"for number in range(70): {fire}"))
@@ -94,6 +96,7 @@ def test_a_locustfile_that_does_not_work_is_told_in_words(change: dict[str, str]
         assert "price" in caught.value.details or "SyntaxError" in caught.value.details
 
 
+@pytest.mark.long
 def test_a_shape_of_its_own_is_the_axis_and_no_users_beside_it(tmp_path: Path) -> None:
     driver, _ = run(tmp_path, DRIVERS / "shapefile.py")
     with pytest.raises(WorkloadError) as caught:
@@ -125,6 +128,7 @@ class Other(User):
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "axis", "judged"),
     [

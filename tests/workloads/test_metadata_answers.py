@@ -11,6 +11,7 @@ import loadframe
 from loadframe_watch.api import windows_of_run
 
 
+@pytest.mark.long
 def test_whole_scans_are_compared_with_du_and_find_and_tell_how_a_load_grows(tmp_path: Path) -> None:
     levels = "load.levels=[200,400,800,1600]"
     study = loadframe.case("metadata-index").study(which="entries", overrides=[levels, "measure.budget=40s"])

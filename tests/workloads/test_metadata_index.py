@@ -66,6 +66,7 @@ def test_a_step_of_entries_is_one_scan_of_a_tree_of_that_size(endpoint: Endpoint
         workload.after_step(endpoint)
 
 
+@pytest.mark.long
 def test_a_step_begins_with_an_empty_database_or_with_the_tree_in_it(
     endpoint: Endpoint, store: Store, folder: Path
 ) -> None:

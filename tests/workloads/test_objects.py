@@ -16,6 +16,7 @@ def made(path: Path, number: int) -> bytes:
     return (path / path_of(number)[1:]).read_bytes()
 
 
+@pytest.mark.long
 def test_files_are_what_the_table_and_the_text_say(tmp_path: Path) -> None:
     folder = Folder(tmp_path, MIXED)
     folder.clear()

@@ -51,6 +51,7 @@ def drive(endpoint: Endpoint, folder: Path, rate: float, **options: SettingValue
     return driver
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_requests_begin_when_they_should(farm_server: Endpoint, tmp_path: Path) -> None:
     driver = drive(farm_server, tmp_path, RATE, threads=8)

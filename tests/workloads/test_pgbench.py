@@ -181,6 +181,7 @@ def test_what_comes_too_late_is_skipped_and_an_error(postgres_server: Endpoint, 
     assert driver.offered(begun, begun + 0.8) == pytest.approx(50_000 * 0.8, rel=0.1)
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_server_that_falls_behind_is_seen_while_it_does_and_what_was_done_is_kept(
     postgres_server: Endpoint, tmp_path: Path

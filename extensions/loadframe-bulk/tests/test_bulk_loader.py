@@ -91,6 +91,7 @@ def holds(shards: list[str], files: list[int]) -> bool:
         return [file for (file,) in connection.execute("SELECT file FROM loaded_file ORDER BY 1")] == files
 
 
+@pytest.mark.long
 def test_a_file_is_spread_over_the_shards_and_is_there_whole(target: BulkLoaderTarget, shards: list[str]) -> None:
     client = Client(target, 7)
     with closing(client.stream):
@@ -257,6 +258,7 @@ def _has(shard: str, key: str) -> bool:
         return connection.execute("SELECT 1 FROM ingested WHERE key = %s", (key,)).fetchone() is not None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pool", [0, 3])
 def test_a_step_loads_files_and_every_row_is_accounted_for(target: BulkLoaderTarget, tmp_path: Path, pool: int) -> None:
     target.apply(TargetState({"shard_shared_buffers": 32 << 20, "shard_synchronous_commit": "off", "pool": pool}))

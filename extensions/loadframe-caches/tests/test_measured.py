@@ -53,6 +53,7 @@ def test_http_loads_it_and_its_counters_are_in_its_steps(study: Path, tmp_path: 
         assert step.metrics["squid.descriptors"] < step.metrics["squid.descriptors_allowed"]
 
 
+@pytest.mark.long
 def test_its_limits_are_read_without_any_account(study: Path) -> None:
     read = {limit.id: limit for limit in limits(study=load(study)).limits}
     assert read["squid.max_filedescriptors"].use < read["squid.max_filedescriptors"].ceiling

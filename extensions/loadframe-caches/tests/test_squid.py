@@ -105,6 +105,7 @@ def test_what_is_on_the_disk_survives_either_end_until_it_is_emptied(squid: Squi
     assert kept() == 0
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_what_makes_room_on_the_disk_is_counted(squid: SquidTarget) -> None:
     squid.start(TargetState({**DISK, "cache_dir_size": 1 << 20, "cache_swap_low": 40, "cache_swap_high": 50}))

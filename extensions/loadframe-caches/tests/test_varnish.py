@@ -51,6 +51,7 @@ def test_hits_misses_and_what_is_stored_are_counted(varnish: VarnishTarget) -> N
     assert varnish.counters()["threads_allowed"] == 2 * 5000
 
 
+@pytest.mark.long
 def test_a_cache_process_that_was_started_anew_is_noticed(varnish: VarnishTarget) -> None:
     """The manager starts another one at once, with nothing in it: what is measured then is another server."""
     varnish.start(TargetState(FILE, {}))

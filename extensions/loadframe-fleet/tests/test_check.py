@@ -212,6 +212,7 @@ def begun(*words: str) -> Iterator[subprocess.Popen[bytes]]:
         process.communicate()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("of_the_user", ["", "StrictHostKeyChecking no", "StrictHostKeyChecking accept-new"])
 def test_a_host_that_ssh_does_not_know_is_told_and_never_accepted(
     lan: Network, daemon: Path, tmp_path: Path, of_the_user: str
@@ -228,6 +229,7 @@ def test_a_host_that_ssh_does_not_know_is_told_and_never_accepted(
     assert "Host key verification failed" in host["why_not"] and known.read_text() == ""
 
 
+@pytest.mark.long
 def test_a_host_whose_key_is_another_one_is_told(lan: Network, daemon: Path, tmp_path: Path) -> None:
     known = tmp_path / "known"
     known.write_text(f"[{lan.address('target')}]:2222 {(tmp_path / 'user.pub').read_text()}")

@@ -171,6 +171,7 @@ def test_what_is_closed_leaves_no_process(tmp_path: Path) -> None:
     await_that(lambda: not Path(f"/proc/{worker}").exists() and not worker_of_a_trial(), "nothing is left")
 
 
+@pytest.mark.long
 def test_a_worker_that_prints_is_not_held_up(engine: DaskEngine) -> None:
     more_than_a_pipe_takes = b"x" * 200_000
     assert engine._client.submit(os.write, 1, more_than_a_pipe_takes).result(timeout=60) == len(more_than_a_pipe_takes)

@@ -39,6 +39,7 @@ def test_a_ladder_is_measured_on_both_hosts(begin: Callable[..., subprocess.Pope
     assert "Traceback" not in said
 
 
+@pytest.mark.long
 def test_a_host_whose_machine_may_not_be_changed_is_refused(
     begin: Callable[..., subprocess.Popen[str]], open_folder: Path
 ) -> None:

@@ -138,6 +138,7 @@ def test_the_start_leaves_time_to_tell_all_of_it() -> None:
     assert max(host.start_s for host in hosts) < begun.start_s + 0.01
 
 
+@pytest.mark.long
 def test_recordings_come_in_pieces_that_are_few_at_a_time() -> None:
     hosts = [near(f"h{number}", number) for number in range(40)]
     for host in hosts:

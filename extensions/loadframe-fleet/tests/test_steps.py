@@ -212,6 +212,7 @@ def test_another_version_is_refused_before_anything_is_loaded(lab: Laboratory) -
     lab.await_as_before()
 
 
+@pytest.mark.long
 def test_other_code_of_the_same_version_is_refused(lab: Laboratory) -> None:
     lab.stations[1].before = "import loadframe_fleet.looking as l; l.code_digest = lambda: '0123456789ab'"
     told = refused(lab.begin("[4]"))
@@ -232,6 +233,7 @@ def test_what_no_fleet_can_drive_is_refused(lab: Laboratory, old: str, new: str,
     assert told in refused(lab.begin("[4]", study=study.replace(old, new)))
 
 
+@pytest.mark.long
 def test_a_fleet_without_drivers_is_refused(lab: Laboratory) -> None:
     for each in lab.stations:
         each.roles = ("target",) if each is lab.stations[0] else ("observer",)

@@ -82,6 +82,7 @@ def equal(store: Store, tree: Path) -> None:
     assert compared.equal, compared
 
 
+@pytest.mark.long
 def test_the_pipeline_has_every_entry(database: dict[str, str], store: Store, hostile: Path, tmp_path: Path) -> None:
     counted = scan(database, hostile, tmp_path / "run")
     equal(store, hostile)
@@ -124,6 +125,7 @@ def catch_up(following: Following) -> None:
     await_that(lambda: not following.step(0.05) and following.drained, "all changes are applied", 200.0, pause_s=0.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["fanotify", "inotify"])
 def test_the_change_log_has_every_change(store: Store, hostile: Path, kind: str) -> None:
     try:

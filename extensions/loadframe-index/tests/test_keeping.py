@@ -85,6 +85,7 @@ def test_changes_are_applied_while_they_are_made(
     assert all(latency_ms >= 0 for _, latency_ms, *_ in requests)
 
 
+@pytest.mark.long
 def test_a_recorded_log_is_followed_and_read_on_by_the_next_one(
     database: dict[str, str], store: Store, tree: Path, tmp_path: Path
 ) -> None:

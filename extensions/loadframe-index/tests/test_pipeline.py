@@ -163,6 +163,7 @@ def test_rewriting_writes_all(tree: Path, config: Config, store: Store) -> None:
     assert (told["unchanged"], told["changed"]) == (store.count(), 0)
 
 
+@pytest.mark.long
 def test_a_pipeline_that_is_killed_has_lost_nothing_that_it_acknowledged_and_begins_again(
     tree: Path, config: Config, store: Store
 ) -> None:
@@ -235,5 +236,6 @@ def test_a_tree_that_is_not_there_ends_it_with_one_line(config: Config) -> None:
     assert "/not/there" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_an_empty_tree_is_its_root(config: Config, store: Store) -> None:
     assert run(config)["applied"] == store.count() == 1

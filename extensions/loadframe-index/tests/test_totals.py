@@ -73,6 +73,7 @@ def test_whatever_is_written_the_totals_equal_the_entries(store: Store) -> None:
     assert store.count() == 0 and kept(store) == {}
 
 
+@pytest.mark.long
 def test_two_who_write_the_same_entries_at_once_count_them_once(store: Store, another: Callable[[], Store]) -> None:
     stores = [another() for _ in range(3)]
 

@@ -113,6 +113,7 @@ def ends_though_it_gets_drops(dripping: socket.socket) -> bool:
     return False
 
 
+@pytest.mark.long
 def test_what_is_no_http_is_logged_once(served: Served, log: Path) -> None:
     for _ in range(100):
         with connection(served, b"\x16\x03 no HTTP\r\n\r\n") as made:

@@ -93,6 +93,7 @@ def test_a_reader_clicks_from_the_list_through_a_run_to_its_report(visit: Visit)
     expect(page.locator("a.row")).to_have_count(2)
 
 
+@pytest.mark.long
 def test_the_keys_do_what_their_list_says(visit: Visit) -> None:
     page = visit.page
     expect(page.locator("a.row")).to_have_count(2)
@@ -170,6 +171,7 @@ def test_everything_can_be_read(visit: Visit, scheme: Literal["light", "dark"], 
         assert page.evaluate(LOOKS) == []
 
 
+@pytest.mark.long
 def test_a_script_in_the_report_of_a_stranger_does_not_run(visit: Visit) -> None:
     strange = visit.served.folder / "20261102T000000Z-strange" / "report.html"
     with socket.create_server(("127.0.0.1", 0)) as stranger:

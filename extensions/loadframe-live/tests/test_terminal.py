@@ -106,6 +106,7 @@ def test_q_leaves_the_view_and_ctrl_c_stops_the_run(run: RunFolder) -> None:
     asyncio.run(press())
 
 
+@pytest.mark.long
 def test_the_view_ends_when_what_measures_is_gone(run: RunFolder) -> None:
     ours, terminal = pty.openpty()
     (theirs, hold), (told, ready) = os.pipe(), os.pipe()
@@ -209,6 +210,7 @@ def test_q_leaves_the_terminal_as_it_was(run: RunFolder) -> None:
         assert screen.said.rfind(SHOWN) > screen.said.rfind(b"\x1b[?25l"), "the cursor is shown again"
 
 
+@pytest.mark.long
 def test_without_colours_there_are_greys_alone(run: RunFolder) -> None:
     with terminal() as (screen, theirs):
         with viewing(run, theirs, NO_COLOR="1", COLORTERM="truecolor") as view:
@@ -269,6 +271,7 @@ def test_limits_are_bars_the_fullest_first() -> None:
     assert lines[4].count("█") == 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("more", [[], ["--json"]])
 def test_without_a_terminal_it_says_what_to_do(more: list[str], tmp_path: Path) -> None:
     study = DATA / "job-queue" / "study.toml"

@@ -226,6 +226,7 @@ LINES = st.one_of(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=150)
 @given(st.lists(LINES, max_size=14))
 def test_any_file_is_judged(lines: list[str]) -> None:

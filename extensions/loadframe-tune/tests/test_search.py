@@ -76,6 +76,7 @@ def test_one_lucky_trial_is_not_taken_at_its_word() -> None:
     assert search.expected_gain((0, 2, 0, 1)) < 1.25
 
 
+@pytest.mark.long
 def test_where_nothing_helps_little_is_promised() -> None:
     promised = []
     for seed in range(4):

@@ -108,6 +108,7 @@ def test_where_either_may_be_the_cause_the_note_says_so() -> None:
     assert any("the hour of the day drives the use is not known" in note for note in learned.notes)
 
 
+@pytest.mark.long
 def test_a_watch_tells_no_limit_of_what_the_hour_drives(tmp_path: Path) -> None:
     told = {}
     for use in (wide, straight):

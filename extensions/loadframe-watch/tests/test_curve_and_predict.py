@@ -73,6 +73,7 @@ def test_another_file_is_joined_by_its_times(here: Command) -> None:
     assert {one["resource"] for one in demands} == {"cpu", "disk", "machine"}
 
 
+@pytest.mark.long
 def test_higher_loads_are_forecast_with_the_same_shape(here: Command) -> None:
     forecast = found(here("predict", "production.csv", "--at", "300", "--json"), "loadframe.forecast/1")
     (point,) = forecast["at"]
@@ -98,6 +99,7 @@ def test_what_is_not_clear_is_refused(here: Command, arguments: tuple[str, ...],
     assert done.exit_code == code and words in done.stderr, done.stderr
 
 
+@pytest.mark.long
 def test_without_a_throughput_there_is_no_forecast_and_the_reason(here: Command) -> None:
     answer = found(here("predict", *RANGE[:3], *RANGE[5:], "--json"), "loadframe.forecast/1")
     assert "No throughput was observed" in answer["refused"]

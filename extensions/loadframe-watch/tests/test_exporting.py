@@ -73,6 +73,7 @@ def test_openmetrics_is_read_by_the_parser_of_prometheus(folder: Path) -> None:
     assert {one.labels["watch"] for family in families.values() for one in family.samples} == {folder.name}
 
 
+@pytest.mark.long
 def test_the_command_takes_the_folder_of_a_watch_like_that_of_a_run(folder: Path, tmp_path: Path) -> None:
     to = tmp_path / "gaps.csv"
     words = [LOADFRAME, "export", str(folder), "--format", "gaps.csv", "--to", str(to), "--json"]

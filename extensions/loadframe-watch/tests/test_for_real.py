@@ -217,6 +217,7 @@ def test_a_service_that_dies_and_comes_back_with_another_pid_is_found_again(tmp_
     assert all("target.memory.rss" not in line.data["values"] for line in away)
 
 
+@pytest.mark.long
 def test_the_process_that_stays_is_light(tmp_path: Path, service: tuple[int, int]) -> None:
     plan = {
         "subject": "a service", "folder": str(tmp_path), "interval_s": 1.0, "every_s": 1.0, "for_s": 1.0,

@@ -78,6 +78,7 @@ def test_a_watch_that_only_reads_keeps_what_reads(tmp_path: Path) -> None:
     assert samples and samples[-1]["target.open_files"] >= 3, "of another user's process"
 
 
+@pytest.mark.long
 @as_root
 @pytest.mark.timeout(90)
 def test_with_a_unit_of_work_it_keeps_what_starts_it_as_another_user_and_ends_it(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ def growth(seed: int, r: float = 0.9) -> np.ndarray:
     return 0.3 + 0.6 * np.arange(COUNT) / COUNT + 0.01 * ar(np.random.default_rng(seed + 100), r)
 
 
+@pytest.mark.long
 def test_a_memory_that_leaks_is_told_with_the_day_on_which_it_ends() -> None:
     """Seen: "the load never came near a limit that is seen", and "69 % used", of a memory at 95 %."""
     each = [learn(production(seed, growth(seed))) for seed in range(6)]

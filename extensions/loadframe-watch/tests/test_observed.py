@@ -154,6 +154,7 @@ def test_rows_that_are_missing_are_counted_and_the_longest_pause_is_named() -> N
     assert "missing" not in render_learned(learn(whole), width=500)
 
 
+@pytest.mark.long
 def test_the_response_times_are_told_so_that_a_wrong_unit_is_seen() -> None:
     whole = production(11, 0.5)
     assert whole.response_s is not None

@@ -84,6 +84,7 @@ def test_a_straight_use_is_told_as_before(seed: int) -> None:
     assert predict_observed(rows).capacity is not None
 
 
+@pytest.mark.long
 def test_beside_one_that_flattens_the_other_is_told_with_what_is_not_in_sight() -> None:
     filling, straight = week(4, "fills"), week(4, "straight")
     rows = replace(filling, use={"cache": filling.use["cache"], "cpu": straight.use["cache"]})
@@ -161,6 +162,7 @@ def test_a_week_without_a_change_is_not_told_to_have_one(seed: int) -> None:
     assert not [note for note in learn(week(seed, "straight")).notes if note.startswith("The last")]
 
 
+@pytest.mark.long
 def test_a_noisy_throughput_that_is_as_much_as_the_load_hides_no_flattening() -> None:
     """Errors of the throughput leave the use over it unproven; it does not level off, and the use does."""
     rows = week(13, "fills", scale=150.0)

@@ -41,6 +41,7 @@ def test_a_folder_whose_name_is_no_text(tmp_path: Path, more: list[str]) -> None
     assert "The watch folder cannot be there: its path" in said([*WATCH, *more], folder)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(90)
 def test_an_argument_that_is_no_text(tmp_path: Path) -> None:
     assert "The watch cannot be handed over" in said([*WATCH, "--command", os.fsdecode(b"/bin/true \xff")], tmp_path)

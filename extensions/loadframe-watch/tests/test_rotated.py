@@ -19,6 +19,7 @@ class Filling(Farm):
         return {**super().metrics(), "system.filesystem.space": 0.41 + 0.08 * (day % 1 if self.emptied else day)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("emptied", [True, False])
 def test_what_ends_in_days_is_told_once_a_night_was_seen(tmp_path: Path, emptied: bool) -> None:
     farm = Filling(5, 200.0)

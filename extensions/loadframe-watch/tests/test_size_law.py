@@ -58,6 +58,7 @@ def test_slow_windows_count_as_much_as_quick_ones(noise: float) -> None:
     assert 0.8 <= float(np.median(found)) / (1e-5 * math.exp(noise**2 / 2)) <= 1.2
 
 
+@pytest.mark.long
 def test_a_load_within_memory_has_no_end() -> None:
     said = [size_law.fit(load(1_000_000, noise=0.1, seed=seed)) for seed in range(40)]
     assert sum(law is not None and law.end is not None for law in said) <= 2

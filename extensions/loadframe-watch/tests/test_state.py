@@ -81,6 +81,7 @@ def test_every_field_of_another_type_is_refused_in_words_or_can_be_gone_on_with(
     assert Model("jobs", {}).restore(model) == ""
 
 
+@pytest.mark.long
 def test_a_field_that_is_missing_or_that_nothing_knows_is_refused(learned: dict[str, Any]) -> None:
     model = learned["model"]
     for holder, name in list(fields(model)):
