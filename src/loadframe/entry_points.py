@@ -65,7 +65,7 @@ NEEDED_BY = {"loadframe-bulk": "loadframe-pipelines", "loadframe-index": "loadfr
 
 
 def not_installed(group: str, name: str, what: str) -> MissingTool:
-    """For one of EXTENSIONS. what: needs it, as a study or a command says it."""
+    """The error for one of EXTENSIONS. what: needs it, as a study or a command says it."""
     extension = EXTENSIONS[group][name]
     places = " ".join(f"./extensions/{place}" for place in (NEEDED_BY.get(extension), extension) if place)
     return MissingTool(
@@ -116,7 +116,7 @@ class Offer:
 
     @property
     def package(self) -> str:
-        """ "" for a top-level module."""
+        """Its module's package; "" for a top-level module."""
         return self.module.rpartition(".")[0]
 
 
@@ -185,7 +185,7 @@ class Registry(Mapping[str, Record], Generic[Record]):
             raise StudyError(missing.fact, remedy=missing.remedy)
 
     def distribution(self, kind: str) -> str:
-        """ "" for one of our own, and where none offers it."""
+        """The distribution of a kind; "" for one of our own, and where none offers it."""
         offered = (offer.distribution for offer in self._offers if offer.name == kind)
         return "" if kind in self.own else next(offered, "")
 

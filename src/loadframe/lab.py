@@ -68,9 +68,9 @@ class Measurement:
 def investigate(
     study: Study, runs: Path, *, progress: Progress | None = None, executor: Executor = HERE
 ) -> Investigation:
-    """executor: where steps are taken. UserError where the study cannot be carried out, Interrupted where the user
-    stopped it; what was measured until then is in the run folder either way, with a report of it. Where the target does
-    not recover from a step, what was measured before is concluded from."""
+    """The whole loop. executor: where steps are taken. UserError where the study cannot be carried out, Interrupted
+    where the user stopped it; what was measured until then is in the run folder either way, with a report of it. Where
+    the target does not recover from a step, what was measured before is concluded from."""
     run = new_run(study, runs, executor)
     rounds: list[Round] = []
     with on_bench(study, run, progress, executor) as book:
@@ -110,7 +110,7 @@ def investigate(
 
 
 def measure(study: Study, runs: Path, *, progress: Progress | None = None, executor: Executor = HERE) -> Measurement:
-    """Nothing is changed. Raises as `investigate` does."""
+    """The study's curve; nothing is changed. Raises as `investigate` does."""
     run = new_run(study, runs, executor)
     with on_bench(alone(study), run, progress, executor) as book:
         book.tries_remedies = False
@@ -232,7 +232,7 @@ MOST_TIMES = 2
 
 
 def first_sweep(book: Bookkeeping, treatment: str) -> Curve:
-    """If the study asks for it, forecast from the low levels and scored by the others."""
+    """The first curve; if the study asks for it, forecast from the low levels and scored by the others."""
     up_to = book.bench.study.load.forecast_up_to
     if up_to is None:
         return sweep(book, treatment, round_number=1)

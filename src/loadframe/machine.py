@@ -21,11 +21,11 @@ from loadframe.workloads import http_driver
 from loadframe.workloads import registry as workloads
 
 FLUSH_FIELDS = 20
-"""Of a line of /proc/diskstats where the kernel counts cache flushes (Linux 5.5 and later)."""
+"""Fields of a line of /proc/diskstats where the kernel counts cache flushes (Linux 5.5 and later)."""
 
 
 CAGED = {"cpu": "CPU quota", "cpuset": "CPU set", "memory": "memory", "io": "I/O rate", "pids": "process count"}
-"""As in `[cage]` of a study."""
+"""What controllers limit, as in `[cage]` of a study."""
 
 
 def examine(root: Path = Path("/")) -> list[Requirement]:

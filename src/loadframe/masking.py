@@ -104,7 +104,7 @@ def masked_values(declared: Any, name: str = "") -> Any:
 
 
 def secrets_in(declared: object, name: str = "") -> Iterator[str]:
-    """In tables of a study, words of a command line or a single value. name: of the value."""
+    """Secrets in tables of a study, words of a command line or a single value. name: of the value."""
     secrets: dict[str, None] = {}
     if isinstance(declared, Mapping):
         for key, value in declared.items():
@@ -140,7 +140,7 @@ def are_words(declared: Sequence[object]) -> bool:
 
 
 def replaced_words(words: Sequence[Any], stand_in: Callable[[str, str], str]) -> list[str]:
-    """For words as in `are_words`."""
+    """Words (see `are_words`) with secrets replaced."""
     return replaced(BETWEEN + BETWEEN.join(words) + BETWEEN, stand_in).split(BETWEEN)[1:-1]
 
 

@@ -22,7 +22,7 @@ ROOM_BYTES = 256 << 20
 ROOM_FILES = 16
 """What they may open; V8's threads panic with a message of their own where they cannot."""
 PANIC = "PanicException"
-"""Of every library written with pyo3 (polars, vl-convert): each has its own class."""
+"""The panic of every library written with pyo3 (polars, vl-convert): each has its own class."""
 
 
 @contextmanager

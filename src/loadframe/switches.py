@@ -9,6 +9,6 @@ def switch(text: object) -> bool | None:
 
 
 def spelled(text: object) -> str:
-    """To compare by: words for on and off are 1 and 0, others in lower case."""
+    """The spelling to compare by: words for on and off are 1 and 0, others in lower case."""
     on = switch(text)
     return str(text).strip().lower() if on is None else str(int(on))

@@ -123,7 +123,7 @@ class CapacitySearch:
         return not trial.recovery
 
     def expect(self, guess: LoadInterval | None) -> None:
-        """Outcomes count as before."""
+        """Replace the prior; outcomes count as before."""
         self._threshold = Threshold(self.settings.low, self.settings.high, step=self._step, guess=guess)
         for trial, outcome in self._counted:
             self._threshold.update(trial.load, outcome.met)

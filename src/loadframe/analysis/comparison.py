@@ -28,7 +28,7 @@ LEND = {2: (EULER + math.log(2), 4 / math.pi**2), 3: (EULER, 12 / math.pi**2)}
 """By number of blocks, where few: how far the mean logarithm of their variance is below the true one's, and the degrees
 of freedom that a level adds (digamma and trigamma)."""
 LEAST_VARIANCE = 0.01
-"""Of a level, as a share of the levels' mean: three equal counts may be chance."""
+"""The least variance of a level, as a share of the levels' mean: three equal counts may be chance."""
 FEWEST_PAIRS = 3
 """Fewer pairs of blocks have a t-interval that mostly reflects their number."""
 
@@ -181,7 +181,8 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Floats], int]:
-    """With zeros replaced (ZERO_COUNTS_AS), and their number. ValueError for values negative or not finite."""
+    """Logarithms of samples, zeros replaced (ZERO_COUNTS_AS), and the number of zeros. ValueError for values negative
+    or not finite."""
     values = [np.asarray(sample, dtype=np.float64) for sample in samples]
     together = np.concatenate(values)
     if not np.isfinite(together).all() or (together < 0).any():

@@ -17,7 +17,7 @@ LEAST = 0.005
 
 
 def of_states(steps: Steps, titles: Mapping[str, str]) -> tuple[StateUse, ...]:
-    """At each state's highest level; the state without changes first. titles: treatment -> changes."""
+    """CPU use of each state at its highest level; the state without changes first. titles: treatment -> changes."""
     counting = [step for step in steps if step.counts and step.treatment in titles]
     order = sorted({step.treatment for step in counting}, key=lambda name: (titles[name] != "", name))
     return tuple(_of_state(titles[name], [step for step in counting if step.treatment == name]) for name in order)

@@ -122,8 +122,8 @@ def _excess(step: Step, cell: Steps, quiet: int) -> dict[str, float]:
 
 
 def widened(verdict: Verdict, steps: Steps, before: str, after: str) -> Verdict:
-    """With an interval that covers what disturbances have cost these steps: without its amount beyond the quietest of
-    its state and load, a step's throughput may have been up to 1 / (1 - share) times as high."""
+    """The verdict with an interval that covers what disturbances have cost these steps: without its amount beyond the
+    quietest of its state and load, a step's throughput may have been up to 1 / (1 - share) times as high."""
     cells = _cells(step for step in steps if step.level in verdict.levels)
     lost = {
         name: [_lost(step, cell) for (treatment, _), cell in cells.items() if treatment == name for step in cell]

@@ -116,7 +116,7 @@ def reach(before: Curve, after: Curve) -> Reach | None:
 
 
 def at_loads(before: Curve, after: Curve) -> tuple[LevelRatio, ...]:
-    """At each common load with throughput, ascending; intervals as those of `reach`."""
+    """The gain at each common load with throughput, ascending; intervals as those of `reach`."""
     points = {point.load: point for point in after.points if point.throughput > 0}
     pairs = [(point, points[point.load]) for point in before.points if point.throughput > 0 and point.load in points]
     return tuple(

@@ -126,8 +126,8 @@ def enough(levels: Blocks) -> LoadInterval | None:
 
 
 def more(levels: Blocks) -> More | None:
-    """The interval holds for all levels, as the measurements choose the best. None for one level, without scatter, and
-    without throughput at the lowest."""
+    """The best higher level over the lowest; the interval holds for all levels, as the measurements choose the best.
+    None for one level, without scatter, and without throughput at the lowest."""
     logs, base = _logs(levels), min(levels)
     if base not in logs:
         return None

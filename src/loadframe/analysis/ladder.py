@@ -37,7 +37,7 @@ def without(kept: State, *left_out: str) -> State:
 
 
 def states(kept: State) -> tuple[State, ...]:
-    """The rising ones, and the top without each change in turn."""
+    """The rising states, and the top without each change in turn."""
     return tuple(dict.fromkeys([*rising(kept), *(without(kept, change) for change in kept)]))
 
 

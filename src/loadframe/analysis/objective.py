@@ -72,7 +72,8 @@ def failed_share(step: Step) -> float:
 
 
 def lost_share(step: Step) -> float:
-    """In an open loop also requests that were not served. One in flight at the end of the window is not lost."""
+    """Share (0..1) of requests that failed or, in an open loop, were not served. One in flight at the end of the window
+    is not lost."""
     offered = step.metrics.get("workload.offered")
     if offered is None:
         return failed_share(step)

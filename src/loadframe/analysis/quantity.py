@@ -74,8 +74,9 @@ def located(values: Floats, *, alike: bool = False) -> Floats:
 
 
 def quantile_ends(before: Floats, after: Floats, quantity: str, alpha: float) -> tuple[Ends, Ends]:
-    """Of two samples in time order, at level 1 - alpha: of the share of values above the quantile (`series`), infinite
-    beyond the largest value. TooFewError for fewer than FEWEST_BEYOND values beyond it."""
+    """The quantile of each of two samples in time order, with its interval at level 1 - alpha: that of the share of
+    values above it (`series`), infinite beyond the largest value. TooFewError for fewer than FEWEST_BEYOND values
+    beyond it."""
     share = QUANTILES[quantity]
     fewest = min(len(before), len(after))
     if fewest * min(share, 1 - share) < FEWEST_BEYOND:

@@ -102,7 +102,7 @@ TIMES: Mapping[str, tuple[float, str, str]] = {
 
 
 def is_wrong(users: float, throughput: float, mean_ms: float) -> bool:
-    """About 1,000 times off, in a closed loop. throughput: of all requests, 1/s."""
+    """Whether times are about 1,000 times off, in a closed loop. throughput: of all requests, 1/s."""
     return _off(users, throughput * mean_ms / 1e3) != 0
 
 
@@ -111,7 +111,7 @@ def few_failed(done: int, failed: int) -> bool:
 
 
 def warnings(steps: Steps) -> list[str]:
-    """steps: of one state."""
+    """Wrong units of times, in words. steps: of one state."""
     return [*_of_driver(steps), *_of_service(steps)]
 
 

@@ -51,7 +51,8 @@ class Between:
     sides: tuple[int, int] = (1, 1)
 
     def reach(self, alone: Floats | float, values: int) -> Floats:
-        """alone: what the values give. `whole`: only for as many values that scatter no more than `seen`."""
+        """Half of the interval. alone: what the values give. `whole`: only for as many values that scatter no more than
+        `seen`."""
         share = math.sqrt((1 / self.sides[0] + 1 / self.sides[1]) / 2)
         known = np.less_equal(alone, self.seen) & np.isfinite(self.whole) & (values >= self.values)
         return np.where(known, np.multiply(self.whole, share), np.hypot(alone, np.multiply(self.added, share)))
@@ -136,8 +137,8 @@ def apart(centre: Floats, half: Floats, sessions: int) -> Between:
 
 
 def paired(before: Sequence[float], after: Sequence[float], *, by: str = quantity.TYPICAL) -> Verdict:
-    """Value i of both from block i, at least FEWEST blocks: `comparison.half_width` of `pseudo_values`. Raises as
-    `unpaired`."""
+    """Ratio after / before, value i of both from block i, at least FEWEST blocks: `comparison.half_width` of
+    `pseudo_values`. Raises as `unpaired`."""
     (first, second), zeros = logarithms([before, after])
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} blocks; both sides of every block are needed")

@@ -143,7 +143,7 @@ def over_load(
 
 
 def ahead(rows: Rows, ceiling: float, confidence: float = CONFIDENCE) -> Saturation | None:
-    """None unless the line through (load, use) grows significantly, by GROWTH_SHARE."""
+    """Where the line through (load, use) reaches the ceiling; None unless it grows significantly, by GROWTH_SHARE."""
     fitted = _line(rows, confidence)
     crossing = None if fitted is None else fitted.crossing(ceiling)
     loads = [load for load, _ in rows]
@@ -153,8 +153,8 @@ def ahead(rows: Rows, ceiling: float, confidence: float = CONFIDENCE) -> Saturat
 
 
 def demand_at(loads: Sequence[float], uses: Sequence[float], ceiling: float, load: float) -> float | None:
-    """Without a ceiling: on the line through the uses below it, their mean if that does not grow; of a single load in
-    proportion. None for no load below it."""
+    """The use expected at `load` without a ceiling: on the line through the uses below it, their mean if that does not
+    grow; of a single load in proportion. None for no load below it."""
     below = [(at, use) for at, use in _known(loads, uses, ceiling) if use < REACHED * ceiling]
     fitted = _line(below)
     if fitted is None:

@@ -48,7 +48,7 @@ def select(steps: Iterable[Step], *, decided: Collection[int] = ()) -> Selection
 
 
 def counting(steps: Iterable[Step], decided: Collection[int] = ()) -> list[Step]:
-    """Evidence and limits rest on these."""
+    """Steps with enough requests that decided on no change."""
     return [step for step in steps if step.counts and step.number not in decided]
 
 

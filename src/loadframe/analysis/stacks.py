@@ -230,7 +230,7 @@ def collects(function: str) -> bool:
 
 
 def collecting(stacks: Sequence[Stack]) -> Collecting | None:
-    """None without any named function of a collector."""
+    """The share in a CPU profile; None without any named function of a collector."""
     total = sum(stack.count for stack in stacks)
     samples = sum(stack.count for stack in stacks if any(map(collects, stack.frames)))
     return Collecting(samples / total, *wilson(samples, total)) if samples else None

@@ -79,7 +79,7 @@ class Threshold:
         return math.exp(self.log_capacity[min(cell, len(self.log_capacity) - 1)])
 
     def information(self, loads: Sequence[float]) -> Floats:
-        """On the capacity (nats), expected from a trial at each load, (loads,)."""
+        """Expected information on the capacity (nats) from a trial at each load, (loads,)."""
         likely = self.weight > NEGLIGIBLE
         weight = self.weight[likely]
         chance = _chance(self.log_capacity[likely], np.log(loads), self._spread)

@@ -46,9 +46,9 @@ def mser(values: Floats) -> Floats:
 
 
 def detect(throughput: Floats, bin_s: float, *, floor_s: float) -> WarmUp:
-    """At least `floor_s`, at most half of the series (1/s per bin of `bin_s` seconds). Not settled where the level
-    changes, or MSER-5's minimum lies, beyond that bound, where a climb leaves too much to be reached, or with fewer
-    than 30 bins after the floor. What is like the settled part is kept: MSER alone cuts flat noise anywhere."""
+    """The warm-up: at least `floor_s`, at most half of the series (1/s per bin of `bin_s` seconds). Not settled where
+    the level changes, or MSER-5's minimum lies, beyond that bound, where a climb leaves too much to be reached, or with
+    fewer than 30 bins after the floor. What is like the settled part is kept: MSER alone cuts flat noise anywhere."""
     series = np.asarray(throughput, dtype=np.float64)
     floor_bins = int(np.ceil(floor_s / bin_s - 1e-9))
     batches = max(len(series) - floor_bins, 0) // BATCH
@@ -106,8 +106,8 @@ class Line:
 
 
 def straight(series: Floats) -> Line:
-    """Of series, each around its own level: (s, n), n at least 8; errors count the correlation of neighbours
-    (docs/mathematics.md, "Warm-up")."""
+    """The common line of series, each around its own level: (s, n), n at least 8; errors count the correlation of
+    neighbours (docs/mathematics.md, "Warm-up")."""
     count, length = series.shape
     time = np.linspace(-0.5, 0.5, length)
     squares = float(time @ time)

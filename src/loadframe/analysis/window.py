@@ -220,8 +220,8 @@ LIKELY = 0.95
 
 
 def unsettled(steps: Steps, probability: float = CLIMBS) -> tuple[float, ...]:
-    """Where most steps of a treatment had not settled, or their pooled throughput climbs, but in steps without a cut,
-    which measure climbs (a cache that fills)."""
+    """Levels at which most steps of a treatment had not settled, or their pooled throughput climbs, but in steps
+    without a cut, which measure climbs (a cache that fills)."""
     levels = []
     for level, mine in by_level(steps).items():
         line = common_line([step for step in mine if step.window_start_s > step.started_s])
@@ -241,7 +241,7 @@ def common_line(steps: Steps) -> Line | None:
 
 
 def of_histogram(latencies_ms: Floats, counts: Whole) -> Latency:
-    """With at least one request: latencies, ascending, and counts, (bins,)."""
+    """Latency from a histogram with at least one request: latencies, ascending, and counts, (bins,)."""
     return _InFlight.of(latencies_ms, counts, counts > 0).latency()
 
 

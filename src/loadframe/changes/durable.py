@@ -63,8 +63,8 @@ class DurableJournal:
         self._begin(place, {name: value})
 
     def back(self, place: Place, names: Container[str] | None = None) -> list[ChangeRecord]:
-        """These settings of a place, or all, the last one first. What cannot be reverted stays recorded, for a later
-        command. Does nothing in a forked child. Ctrl-C waits until it is done."""
+        """Revert these settings of a place, or all, the last one first. What cannot be reverted stays recorded, for a
+        later command. Does nothing in a forked child. Ctrl-C waits until it is done."""
         if os.getpid() != self._record.owner.pid:
             return []
         chosen = [change for change in self._record.changes if self._is(change, place, names)]
@@ -152,8 +152,8 @@ def _meet(change: ChangeRecord, place: Place, name: str) -> bool:
 
 
 def ours(change: ChangeRecord, value: SettingValue) -> bool:
-    """As far as known. While only the intent is recorded, any value is ours: a server may take another value than it
-    was given."""
+    """Whether we set this value, as far as known. While only the intent is recorded, any value is ours: a server may
+    take another value than it was given."""
     return change.read_back is None or value in (change.after, change.read_back)
 
 
@@ -173,7 +173,7 @@ def released(change: ChangeRecord, place: Place) -> ChangeRecord:
 
 
 def put_back(change: ChangeRecord, place: Place) -> ChangeRecord:
-    """Unless that is done, or another program has changed it. Never raises."""
+    """Revert a setting, unless that is done, or another program has changed it. Never raises."""
     try:
         now = place.read(change.setting)
         if now == change.before:
@@ -205,7 +205,7 @@ def cannot(change: ChangeRecord) -> str:
 
 
 def shown(value: SettingValue | None) -> str:
-    """ "" is the value of a setting that was never set."""
+    """A value in words; "" for a setting that was never set."""
     return "the server's own value" if value == "" else str(value)
 
 

@@ -130,7 +130,7 @@ class Host:
 
 
 def command(name: str, value: SettingValue) -> str:
-    """For root. StudyError as `Host.check`."""
+    """The root command that sets it. StudyError as `Host.check`."""
     row, piece = _row(name)
     if row.path:
         return f"echo {shlex.quote(str(value))} > {shlex.quote('/' + row.path.replace('*', piece))}"

@@ -21,7 +21,7 @@ FILE = "changes.jsonl"
 LAYERS: Sequence[tuple[str, Layer]] = (
     ("host", "host"), ("limits", "process"), ("cpus", "process"), ("settings", "server"), ("options", "application"),
 )  # fmt: skip
-"""In the order in which the parts of a state are changed."""
+"""The parts of a state, in the order in which they are changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Journal:
         self._made: dict[tuple[str, str], ChangeRecord] = {}
 
     def go(self, treatment: str, now: TargetState, then: TargetState) -> None:
-        """First intents, then the change, then what was read back."""
+        """Record intents, make the change, record what was read back."""
         changes = self._from_now(differences(now, then))
         entries = [self._entry("intent", treatment, change) for change in changes]
         try:
@@ -152,7 +152,7 @@ class Journal:
 
 
 def tell(path: Path, outcomes: Iterable[ChangeRecord]) -> None:
-    """Of a killed run. Skipped where the folder is gone or not writable. RunError."""
+    """Add the outcomes to the journal of a killed run; skipped where the folder is gone or not writable. RunError."""
     from loadframe.runs.folder import RunFolder
 
     if not os.access(path / FILE, os.W_OK):
@@ -191,8 +191,8 @@ def _reverted(number: int, target: str, outcome: ChangeRecord, made: ChangeRecor
 
 
 def differences(now: TargetState, then: TargetState) -> list[Change]:
-    """In order: the machine, then limits of the process, which the server needs when it starts. `after` is "" where a
-    setting goes back to the target's default."""
+    """The changes in order: the machine, then limits of the process, which the server needs when it starts. `after` is
+    "" where a setting goes back to the target's default."""
     return [
         Change(layer, name, before.get(name), after.get(name, ""))
         for part, layer in LAYERS
@@ -209,7 +209,7 @@ def read(path: Path) -> list[ChangeRecord]:
 
 
 def not_reverted(entries: Sequence[ChangeRecord]) -> list[ChangeRecord]:
-    """Where the last entry does not show it ended, failed, reverted, or back at the first value."""
+    """Those whose last entry does not show them ended, failed, reverted, or back at the first value."""
     first: dict[tuple[str, str, str], ChangeRecord] = {}
     last: dict[tuple[str, str, str], ChangeRecord] = {}
     for entry in entries:

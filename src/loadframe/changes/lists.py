@@ -37,7 +37,8 @@ KEYS = {"id", "what", "host", "boot", "owner", "run", "changes"} | SINCE_2
 OF_A_CHANGE = ("place", "words", "setting", "before", "after", "read_back")
 """Enough to revert a change, and to report it."""
 AGAIN_AFTER_S = 600.0
-"""Before commands that measure try again to revert: a failing restart takes minutes, and affects others. Our choice."""
+"""Seconds before commands that measure try again to revert: a failing restart takes minutes, and affects others. Our
+choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Record:
     because: str = ""
 
     def alive(self) -> bool:
-        """True where unknown."""
+        """Whether the command runs; True where unknown."""
         lives = held(state_directory() / "changes" / f"{self.id}.json")
         if lives is not None or self.boot != identity.boot_id():
             return lives or False

@@ -14,7 +14,7 @@ class Gone(ChangeError):  # noqa: N818 - a state, not an error
 
 
 class Place(Protocol):
-    """All methods raise UserError where access is refused."""
+    """Where settings are that outlive us. All methods raise UserError where access is refused."""
 
     @property
     def address(self) -> Mapping[str, str]:
@@ -48,7 +48,7 @@ ON_HOST = "on_host"
 
 
 def again(address: Mapping[str, str]) -> str:
-    """Without a full stop."""
+    """How to try again, without a full stop."""
     host = address.get(ON_HOST)
     return f"`loadframe changes revert`{f' on host {host}' if host else ''} tries again"
 
@@ -74,7 +74,7 @@ _left: dict[str, list[str]] = {}
 
 
 def note(outcomes: Iterable[ChangeRecord]) -> None:
-    """Those of this machine are in its own lists."""
+    """Note reverts on other hosts; those of this machine are in its own lists."""
     for outcome in outcomes:
         if host := outcome.place.get(ON_HOST):
             others = [setting for setting in _left.pop(host, []) if setting != outcome.setting]

@@ -230,7 +230,7 @@ LITTLE = 0.15
 
 
 def stops_growing(curve: Curve) -> str | None:
-    """None where throughput grows up to the highest level, or there is only one."""
+    """Where throughput stops growing, in words; None where it grows up to the highest level, or there is only one."""
     if curve.cliff is not None:
         return f"Throughput falls between {curve.axis} {curve.cliff.from_load:g} and {curve.cliff.to_load:g}"
     if curve.knee is not None:

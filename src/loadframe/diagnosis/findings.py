@@ -18,25 +18,25 @@ from loadframe.units import show_metric
 
 EVENTS = ("1/s", "")
 THRASH_PER_REQUEST = 0.05
-"""Of a silent limit that explains a loss: one request in twenty pays for it."""
+"""A silent limit explains a loss if at least one request in twenty pays for it."""
 FAILURES_PER_REQUEST = 0.01
-"""Of a loud one: one in a hundred fails, as refusals may be slow, and thus few."""
+"""A loud limit explains a loss if one request in a hundred fails: refusals may be slow, and thus few."""
 THRASH_RISES = 3.0
-"""... and it pays at least three times as often as below the bend."""
+"""A limit must also cost requests at least three times as much as below the bend."""
 EVERY_OTHER_REQUEST = 0.5
 """... or, at every level alike, one in two: that explains no bend, but may be what each request takes."""
 Judge = Callable[[Signature, Windows], Finding | RuledOut | None]
 
 
 class Causes(Protocol):
-    """Of a family of metrics (knowledge.families.Family.causes)."""
+    """The causes of a family of metrics (knowledge.families.Family.causes)."""
 
     def findings(self, windows: Windows) -> Sequence[Finding | RuledOut]: ...
 
     def behind(
         self, findings: Sequence[Finding], windows: Windows, signatures: Sequence[Signature], judge: Judge
     ) -> list[Finding]:
-        """Also what one of the family's is caused by. judge: whether a signature holds in windows."""
+        """The findings, and what one of the family's is caused by. judge: whether a signature holds in windows."""
 
     def now(self, metrics: Mapping[str, float], readings: Sequence[Reading]) -> Sequence[str]:
         """Sentences on what limits at this moment."""
@@ -49,9 +49,9 @@ def causes() -> list[Causes]:
 def diagnose(
     windows: Windows, limits: Sequence[Limit], several: Sequence[Finding | RuledOut] = ()
 ) -> tuple[tuple[Finding, ...], tuple[RuledOut, ...]]:
-    """The best explained first, and what was ruled out. Where others take the CPU, that comes first except for what is
-    known to cost more (others.py), and nothing is ruled out: a target with many threads leaves others less at high
-    loads. several: what several levels show together (operational.py)."""
+    """Suspected causes, the best explained first, and what was ruled out. Where others take the CPU, that comes first
+    except for what is known to cost more (others.py), and nothing is ruled out: a target with many threads leaves
+    others less at high loads. several: what several levels show together (operational.py)."""
     results: list[Finding | RuledOut | None] = [finding for family in causes() for finding in family.findings(windows)]
     results += [*several, *(_limit_finding(limit, windows) for limit in limits)]
     for signature in SIGNATURES:

@@ -37,7 +37,8 @@ def growing(axis: str, steps: Steps) -> Finding | None:
 
 
 def grown(axis: str, steps: Steps) -> Growth | None:
-    """In the steps of a state, in order. Only steps before any of another state count: a restart resets it."""
+    """The growth proved in a state's steps, in order. Only steps before any of another state count: a restart resets
+    it."""
     return _judged(axis, steps)[1]
 
 

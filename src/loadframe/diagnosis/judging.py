@@ -28,7 +28,7 @@ def failed_share(steps: Steps) -> float:
 
 
 def cures_failures(before: Steps, after: Steps) -> bool:
-    """A benefit even without more throughput."""
+    """Whether failures ended: a benefit even without more throughput."""
     share = failed_share(before)
     return share >= FAILING and failed_share(after) <= CURED * share
 

@@ -30,7 +30,7 @@ from loadframe.model import Curve, Evidence, Finding, Limit, LoadInterval, Ruled
 from loadframe.units import show, show_metric
 
 OPERATIONAL = frozenset({*SERVED_AT_ONCE, peers.SLOW, *growing.GROWTH})
-"""They restate the curve, so they are no second cause, and a setting without effect refutes none."""
+"""Findings that restate the curve: they are no second cause, and a setting without effect refutes none."""
 UNKNOWN_KINDS = frozenset({"service", "url"})
 """Only their owner knows what may limit them."""
 SCORE = 0.51
@@ -316,7 +316,7 @@ def _of(condition: Condition, steps: Steps) -> float | None:
 
 
 def served_at_once(steps: Steps, responses_s: Mapping[str, float]) -> list[Step]:
-    """Where the response time at the lowest load is known."""
+    """Add how many requests are in service, where the response time at the lowest load is known."""
     return [
         replace(step, metrics={**step.metrics, IN_SERVICE: step.throughput * responses_s[step.treatment]})
         if step.treatment in responses_s

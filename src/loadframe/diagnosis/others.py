@@ -66,7 +66,7 @@ def taken_cpus(metrics: Mapping[str, float]) -> float | None:
 
 
 def waiting(metrics: Mapping[str, float]) -> float:
-    """Of the study's threads, for a CPU, without exhausted quotas; infinite where not measured."""
+    """Number of the study's threads that wait for a CPU, without exhausted quotas; infinite where not measured."""
     waits = [
         metrics[f"{part}.cpu.run_delay"] * (1.0 - metrics.get(f"{part}.cage.cpu.throttled_share", 0.0))
         for part in ("target", "driver")
@@ -76,8 +76,8 @@ def waiting(metrics: Mapping[str, float]) -> float:
 
 
 def crowding(steps: Steps, served: float, where: str) -> Finding | None:
-    """For a known number of requests in service: those that queue for these need no CPU yet, and would hide the wait.
-    None where it does not hold or was not measured."""
+    """Others take the CPU, for a known number of requests in service: those that queue for these need no CPU yet, and
+    would hide the wait. None where it does not hold or was not measured."""
     wait = "workload.cpu_wait"
     waits = [waiting(step.metrics) for step in steps if "target.cpu.run_delay" in step.metrics]
     if not waits:
@@ -150,7 +150,7 @@ def collector(steps: Steps) -> tuple[RuledOut, ...]:
 
 
 def failures(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Without failing requests where these are those beyond the number served at a time."""
+    """The findings, without failing requests where these are those beyond the number served at a time."""
     if findings and findings[0].id in SERVED_AT_ONCE:
         return tuple(finding for finding in findings if finding.id != FAILING)
     return tuple(findings)

@@ -11,10 +11,10 @@ from loadframe.units import show
 SLOW = "peer.slow"
 AT_PEER = "workload.at_peer_ms"
 SHARE = 1 / 3
-"""Of the response time at the peer, at least; connections used again at once may not be seen as busy."""
+"""Least share of the response time at the peer; connections used again at once may not be seen as busy."""
 LOOKED = ("target.peer.", "target.peers.", "target.served.")
 GROWS = 1.5
-"""Of the time at the peer, at least; where a pool of connections limits, it does not grow."""
+"""Least growth of the time at the peer; where a pool of connections limits, it does not grow."""
 BUSY, WAITING, CONNECTIONS = ".busy", ".waiting", ".connections"
 UNIX = "unix:"
 SOME_WAIT = 0.1
@@ -40,13 +40,14 @@ class AtPeer:
 
 
 def looked_at(steps: Steps) -> list[Step]:
-    """[] if fewer than half have the connections read. A peer that a step does not name had no connection then."""
+    """Steps with the connections read; [] if fewer than half. A peer that a step does not name had no connection
+    then."""
     looked = [step for step in steps if any(name.startswith(LOOKED) for name in step.metrics)]
     return looked if 2 * len(looked) >= len(steps) else []
 
 
 def slow_peer(steps: Steps) -> AtPeer | None:
-    """The one with most of the time at the highest level, longer than at the lowest in each step."""
+    """The peer with most of the time at the highest level, longer than at the lowest in each step."""
     levels = [looked_at(level) for level in by_level(steps).values()]
     if len(levels) < 2:
         return None

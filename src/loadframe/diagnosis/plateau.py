@@ -10,7 +10,7 @@ from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Curve, CurvePoint, Step
 from loadframe.model import by_level as of_levels
 
 FLAT = 0.95
-"""Share of the highest throughput."""
+"""Levels with this share of the highest throughput are the plateau."""
 NOISY = 0.85
 """... or this share, where its interval and that of the highest throughput overlap."""
 SPAN = 1.2
@@ -43,7 +43,8 @@ class Plateau:
 
 
 def plateau_of(curve: Curve, steps: Steps) -> Plateau | None:
-    """None where throughput is not flat over several levels, or levels change what a request does."""
+    """None where throughput is not flat over several levels, falls off a cliff, or levels change what a request
+    does."""
     levels, loads = flat_levels(curve), [point.load for point in curve.points]
     by_level = of_levels(step for step in steps if step.level in loads)
     if not levels or not by_level or not all(level in by_level for level in levels):
@@ -63,7 +64,7 @@ def plateau_of(curve: Curve, steps: Steps) -> Plateau | None:
 
 
 def flat_levels(curve: Curve) -> tuple[float, ...]:
-    """The last ones, except those at which throughput falls a little."""
+    """The last levels, except those at which throughput falls a little."""
     if curve.shape not in ("plateau", "decline") or curve.axis not in CLIENT_AXES | OPEN_LOOP_AXES:
         return ()
     flat = [point.load for point in curve.points if _as_high(point, curve)]

@@ -62,8 +62,8 @@ SIGNATURES: tuple[Signature, ...] = tuple(
 
 
 def is_seen(cause: str, metrics: Mapping[str, float]) -> bool:
-    """A cause outside the target: DRIVER_LIMITED, DRIVER_BESIDE or OTHERS. Conditions on metrics that were not measured
-    are skipped, but for the first, and of DRIVER_BESIDE the first two."""
+    """Whether a step shows a cause outside the target: DRIVER_LIMITED, DRIVER_BESIDE or OTHERS. Conditions on metrics
+    that were not measured are skipped, but for the first, and of DRIVER_BESIDE the first two."""
     needed = 2 if cause == DRIVER_BESIDE else 1
     for signature in _rows_of(cause):
         measured = [condition for condition in signature.present if condition.metric in metrics]

@@ -55,7 +55,7 @@ def sizes(
     settings: Mapping[str, SettingValue],
     limits: Sequence[Limit],
 ) -> tuple[Size, ...]:
-    """Alike at every level of the plateau, then settings. low: steps at the lowest load."""
+    """What is alike at every level of the plateau, then settings. low: steps at the lowest load."""
     if not served.known:
         return ()
     declared = [
@@ -230,8 +230,8 @@ def rates(settings: Mapping[str, SettingValue], throughput: float) -> tuple[Rate
 
 
 def by_chance(settings: Mapping[str, SettingValue], served: InService) -> str:
-    """For a setting unrelated to the load: log-uniform from 1 to LARGEST_VALUE, within low..high, or near the
-    throughput."""
+    """How often a setting unrelated to the load matches by chance: log-uniform from 1 to LARGEST_VALUE, within
+    low..high, or near the throughput."""
     count = sum(amount(value) is not None for value in settings.values())
     windows = math.log(served.high / max(served.low, 1.0)) if served.known and served.high > 1 else 0.0
     windows += len(PERIODS_S) * math.log((1 + NEAR_A_NUMBER) / (1 - NEAR_A_NUMBER))

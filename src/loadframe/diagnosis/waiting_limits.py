@@ -116,8 +116,8 @@ FLUSHED, WRITTEN, READS = (CONDITIONS[name] for name in ("flushed", "written", "
 
 
 def waits_for_flushes(served: InService, flat: Steps, reached_at: LoadInterval | None) -> Finding | None:
-    """flat: of the plateau. None where requests do not wait for flushes most of the time, may wait for reads, or it was
-    not measured."""
+    """flat: the steps of the plateau. None where requests do not wait for flushes most of the time, may wait for reads,
+    or it was not measured."""
     in_disk, flushed, written = (mean_of(metric, flat) for metric in (IN_DISK, FLUSHED.metric, WRITTEN.metric))
     reads, working = mean_of(READS.metric, flat), mean_of(DISK_IDLE.metric, flat)
     if in_disk is None or flushed is None or written is None or reads is None:

@@ -31,7 +31,7 @@ class Window:
         return condition.of(self.halves if condition.by_half else self.metrics)
 
     def use_of(self, limit: Limit) -> float:
-        """Of a loud limit the most. -inf where not measured."""
+        """What half of the steps reached; of a loud limit the most. -inf where not measured."""
         return (self.most if limit.loud else self.halves).get(limit.use_metric, -math.inf)
 
     def fills(self, limit: Limit) -> bool:
@@ -127,8 +127,8 @@ def explains_bend(finding: Finding) -> bool:
 
 
 def bend_of(round_: Round) -> Bend | None:
-    """If the best finding is a limit that overlaps the knee: it comes from a counter in every step, a knee lies between
-    levels."""
+    """Where a limit begins to act, if the best finding is a limit that overlaps the knee: it comes from a counter in
+    every step, a knee lies between levels."""
     knee, limits = round_.curve.knee, {limit.id for limit in round_.limits}
     first = next((finding for finding in round_.findings if finding.status != "refuted"), None)
     if knee is None or first is None or first.id not in limits or not explains_bend(first):
@@ -143,7 +143,7 @@ def explained(round_: Round) -> Curve:
 
 
 def acts_from(round_: Round, finding: Finding) -> LoadInterval | None:
-    """The bend, where the cause's own evidence agrees with that."""
+    """The bend, where the cause's own evidence agrees, else where this begins."""
     reached, explained = finding.reached_at, bend_of(round_)
     bend = explained.load if explained is not None and explained.limit == finding.id else round_.curve.knee
     return bend if reached is not None and bend is not None and reached.meets(bend) else reached

@@ -44,7 +44,7 @@ class KindOfAnswer(Generic[Answer]):
         return f"{self.kind}.json"
 
     def stored(self, run: RunFolder) -> Answer | None:
-        """None for runs of another kind."""
+        """The run's answer; None for runs of another kind."""
         return run.record(self.file, self.schema, self.record)
 
     def save(self, run: RunFolder, answer: Answer) -> None:
@@ -88,7 +88,8 @@ OWN: tuple[KindOfAnswer[Any], ...] = (LADDER, CAPACITY)
 
 
 def of_run(run: RunFolder) -> KindOfAnswer[Any] | None:
-    """None for an investigation. MissingTool, OutsideFault where its distribution is missing or unusable."""
+    """None for an investigation, or without an answer. MissingTool, OutsideFault where its distribution is missing or
+    unusable."""
     if (own := next((kind for kind in OWN if run.has(kind.file)), None)) is not None:
         return own
     offered = {offer.name for offer in offers(ANSWERS_GROUP) if NAME.fullmatch(offer.name)} - TAKEN

@@ -117,8 +117,8 @@ def begin(
 
 
 def of_command(text: str, *, port: int | None = None, path: str = "/", name: str = "") -> Beginning:
-    """For a service that this command starts in the current directory. port: the number in it at which the service
-    listens, unless a usual flag has it. StudyError."""
+    """The study of a service that this command starts in the current directory. port: the number in it at which the
+    service listens, unless a usual flag has it. StudyError."""
     typed, secrets = without_secrets(parsed(text))
     remember(secrets.values())
     line = with_port(typed, port)

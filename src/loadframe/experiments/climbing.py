@@ -86,7 +86,7 @@ def _check(bench: Bench, what: str, state: TargetState, kind: str | None = None)
 
 
 CLIMB_SHARE = 0.7
-"""Of the budget; the rest is for the ladder as a whole."""
+"""Share of the budget for the changes; the rest is for the ladder as a whole."""
 OVERRUN = 0.1
 
 

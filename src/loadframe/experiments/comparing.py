@@ -25,8 +25,8 @@ NEAR = 2.0
 
 
 def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = attrgetter("decided")) -> list[Comparison]:
-    """In the same blocks, at all levels, and cold where asked; of m verdicts each has an error of 0.05 / m
-    (Bonferroni)."""
+    """Compare the alternatives with the target, in the same blocks, at all levels, and cold where asked; of m verdicts
+    each has an error of 0.05 / m (Bonferroni)."""
     pairs = declare(book)
     proofs = prove(book, pairs, book.bench.study.levels, confidence=1 - ERROR / len(pairs), enough=enough)
     return [
@@ -49,9 +49,9 @@ def _near(verdict: Verdict) -> bool:
 
 
 def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (START, START)) -> Comparison:
-    """Two runs by their throughputs at the common levels near capacity, unpaired, each divided by the geometric mean of
-    both at its level. What runs differ by without a change is estimated from runs of the same study next to the first.
-    RunError where a run lacks the treatment, or there is no common level."""
+    """Compare two runs by their throughputs at the common levels near capacity, unpaired, each divided by the geometric
+    mean of both at its level. What runs differ by without a change is estimated from runs of the same study next to the
+    first. RunError where a run lacks the treatment, or there is no common level."""
     cases = conclude(before), conclude(after)
     first, second = (case.state(name) for case, name in zip(cases, treatments, strict=True))
     study, other = (case.study for case in cases)

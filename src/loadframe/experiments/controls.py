@@ -40,12 +40,13 @@ MIB = 1 << 20
 LEFT_ALONE = 0.95
 """Halving a stage that limits costs more than a twentieth."""
 LEAST_COST = 0.25
-"""Of the gain, in logarithms, for each halving: a remedy is two doublings, and half is left for noise."""
+"""Share of the gain, in logarithms, that each halving must cost: a remedy is two doublings, and half is left for
+noise."""
 NO_BUDGET = "skipped: too little of the budget was left"
 
 
 def controlled(book: Bookkeeping, examined: Examined) -> Examined:
-    """The remedy kept last; findings that its controls contradict are no longer confirmed."""
+    """Try controls of the remedy kept last; findings that they contradict are no longer confirmed."""
     if not _confirmed(examined):
         return examined
     round_ = examined.round

@@ -124,7 +124,7 @@ def clamped_in(state: TargetState, effective: Mapping[str, SettingValue]) -> tup
 
 
 def with_saturation(series: Series, highest_level: float, flat: Sequence[float] = ()) -> Limit:
-    """If that is near the tested levels. flat: levels without growth."""
+    """The limit, with the load of its saturation if near the tested levels. flat: levels without growth."""
     limit, furthest = series.limit, saturation.FORESIGHT * highest_level
     flat_from = flat[0] if flat and limit.unit in BY_REQUESTS else None
     at = saturation.over_load(series.loads, series.uses, limit.ceiling, flat_from=flat_from, furthest=furthest)
@@ -133,7 +133,7 @@ def with_saturation(series: Series, highest_level: float, flat: Sequence[float] 
 
 AT_FULL = ".memory_at_full"
 KINDS = tuple(name.removesuffix(AT_FULL) for name in METRICS if name.endswith(AT_FULL))
-"""Servers with that metric."""
+"""Servers with a metric of their connections' memory."""
 FEWEST_COUNTS = 3
 
 

@@ -128,6 +128,7 @@ def bare_bench(
 
 
 def read_back(book: Bookkeeping, treatment: str) -> dict[str, SettingValue]:
+    """Go to a state; record and return its effective settings."""
     effective = book.bench.use(treatment)
     book.bench.run.append_line("effective.jsonl", "effective", Effective(treatment, effective))
     return effective

@@ -23,9 +23,9 @@ PROVED = 0.5
 
 
 def wanted(known: Sequence[Verdict], most: int) -> int:
-    """BLOCKS to `most`, for the product of these verdicts: enough to narrow the interval at their noise, and to prove
-    the gain in blocks as noisy as either state alone. Where one side served nothing, at least as many as showed
-    that."""
+    """The number of blocks, BLOCKS to `most`, for the product of these verdicts: enough to narrow the interval at their
+    noise, and to prove the gain in blocks as noisy as either state alone. Where one side served nothing, at least as
+    many as showed that."""
     gain = abs(sum(math.log(verdict.ratio) for verdict in known))
     noise = max((stdev(map(math.log, verdict.block_ratios)) for verdict in known if verdict.block_ratios), default=0.0)
     loud = max(math.log(verdict.floor[1]) if verdict.floor else 0.0 for verdict in known)
@@ -48,8 +48,8 @@ def measure_again(
     done: int = 0,
     reserve_s: float = 0.0,
 ) -> list[Step]:
-    """In up to `blocks` further blocks, as the budget allows besides a reserve; none if fewer than BLOCKS. done: blocks
-    that both have in this round."""
+    """Measure both in up to `blocks` further blocks, as the budget allows besides a reserve; none if fewer than BLOCKS.
+    done: blocks that both have in this round."""
     per_block = [*levels, *levels]
     while blocks >= BLOCKS and not book.budget.affords(blocks * per_block, reserve_s):
         blocks -= 1
@@ -71,14 +71,14 @@ class Unloaded:
     half: float = math.inf
 
     def shows_more(self, gain: Verdict) -> bool:
-        """Of requests in service, gain times change of the response time, beyond the error of both: else requests may
-        only have become faster."""
+        """Whether the number of requests in service, gain times change of the response time, rose beyond the error of
+        both: else requests may only have become faster."""
         known = math.hypot(math.log(gain.ratio / gain.low), self.half) if gain.low > 0 else math.inf
         return math.log(gain.ratio) + self.longer - known > math.log(AT_ONCE)
 
 
 def measure_unloaded(book: Bookkeeping, before: str, after: str, *, round_number: int) -> Unloaded:
-    """At the lowest level, in the study's fewest blocks, or two. The steps count for the curves."""
+    """Measure both at the lowest level, in the study's fewest blocks, or two. The steps count for the curves."""
     level = book.bench.study.levels[0]
     wanted = max(FEWEST_BLOCKS, book.bench.study.measure.blocks.min)
     blocks = wanted if book.budget.affords(2 * wanted * [level]) else FEWEST_BLOCKS

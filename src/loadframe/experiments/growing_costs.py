@@ -14,8 +14,8 @@ from loadframe.experiments.sweep import measure_block
 from loadframe.model import Finding, Mechanism, StepRequest, Steps
 
 PAUSE_SHARE, SHORTEST_S, LONGEST_S = 1.0, 3.0, 20.0
-"""Of the sweep's time. For costs that follow requests a pause half as long was right in 83 %, this in 94 %
-(benchmarks/growth.py)."""
+"""The pause as a share of the sweep's time. For costs that follow requests a pause half as long was right in 83 %, this
+in 94 % (benchmarks/growth.py)."""
 CAME_BACK = 0.5
 """Share of the growth, in logarithms, that must be gone after a restart, at every level, ..."""
 AGAIN = 1.05
@@ -23,8 +23,8 @@ AGAIN = 1.05
 
 
 def measure_after_pause(book: Bookkeeping, treatment: str) -> bool:
-    """Where a cost grows; returns whether it was measured. Without it the better fit may be wrong: the constant part of
-    a request's cost curves either."""
+    """Measure a block after a pause where a cost grows; returns whether it did. Without it the better fit may be wrong:
+    the constant part of a request's cost curves either."""
     study = book.bench.study
     growth = grown(study.load.axis, book.of(treatment)) if study.target.kind in UNKNOWN_KINDS else None
     if growth is None:
@@ -43,7 +43,7 @@ def measure_after_pause(book: Bookkeeping, treatment: str) -> bool:
 
 
 def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> Examined:
-    """By a restart of a private target and two blocks, where a pause has shown what the cost follows."""
+    """Confirm growth by a restart of a private target and two blocks, where a pause has shown what the cost follows."""
     round_, study = examined.round, book.bench.study
     levels = book.levels(round_.treatment)
     growing = next((finding for finding in round_.findings if finding.id in GROWTH), None)
@@ -86,8 +86,8 @@ def _settled(examined: Examined, growing: Finding) -> Examined:
 
 
 def after_restart(growth: Growth, before: Steps, back: Steps, again: Steps) -> Mechanism:
-    """Level by level, from the steps before it, its block and the next. receded: requests were as cheap as at first,
-    and became dearer again."""
+    """What a restart shows, level by level, from the steps before it, its block and the next. receded: requests were as
+    cheap as at first, and became dearer again."""
     of = growth.of
     first, last = _by_level(before, of, first=True), _by_level(before, of)
     earlier, later = _by_level(back, of), _by_level(again, of)

@@ -233,7 +233,7 @@ def observe(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Watch:
-    """Fewer readings where the subject ends. TargetError before the second one."""
+    """Readings, fewer where the subject ends. TargetError before the second one."""
     every_s = min(max(over_s / READINGS, SHORTEST_S), LONGEST_S, over_s)
     count = max(1, round(over_s / every_s))
     first = look()
@@ -331,7 +331,7 @@ RUNS_OUT, COSTS_NOTHING = 1, 3
 
 
 def urgency(limit: Limit) -> tuple[int, float, float]:
-    """Reached, running out (soonest first), near, full ones that cost nothing; within these by use."""
+    """Sort key: reached, running out (soonest first), near, full ones that cost nothing; within these by use."""
     if limit.status != "reached" and limit.exhausted_at is not None:
         return RUNS_OUT, limit.exhausted_at.load, 0.0
     order = COSTS_NOTHING if limit.costs_nothing else STATUS_ORDER[limit.status]

@@ -193,8 +193,8 @@ class Sampled:
 
 
 def sampled(run: RunFolder, treatment: str, *, named: bool = False) -> Iterator[Sampled]:
-    """Past the bend or at the highest level. named: the collector's functions have names: none among the samples means
-    that it did nothing."""
+    """What each profile shows, past the bend or at the highest level. named: the collector's functions have names: none
+    among the samples means that it did nothing."""
     for step, source in _sources(run, treatment):
         stacks, _ = stacks_of(run, source)
         total = sum(stack.count for stack in stacks)

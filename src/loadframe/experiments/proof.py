@@ -38,14 +38,14 @@ from loadframe.units import show
 MOST_LEVELS = 2
 MIRRORED = 2
 Samples = dict[float, list[float]]
-"""In the order of their blocks."""
+"""Throughputs by level, in the order of their blocks."""
 Proof = tuple[Compared, list[Step]]
 Judge = Callable[..., Verdict]
 
 
 def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
-    """Settled ones if there are any: past the bend (else of all) the highest and the one in the middle of the
-    logarithms."""
+    """The levels for a remedy, settled ones if there are any: past the bend (else of all) the highest and the one in
+    the middle of the logarithms."""
     levels = [point.load for point in curve.points if point.settled] or [point.load for point in curve.points]
     past = [level for level in levels if bend is None or level > bend] or levels[-1:]
     if len(past) <= MOST_LEVELS:
@@ -181,8 +181,8 @@ def look_around(
     reserve_s: float = 0.0,
     next_s: float = 0.0,
 ) -> list[Step]:
-    """At further levels, so that the knees are compared in the same minutes: in the study's fewest blocks, in two, or
-    not at all, as the budget allows."""
+    """Measure both at further levels, so that the knees are compared in the same minutes: in the study's fewest blocks,
+    in two, or not at all, as the budget allows."""
     per_block = [*levels, *levels]
     if not levels or not book.budget.affords(FEWEST_BLOCKS * per_block, reserve_s):
         return []
@@ -225,10 +225,10 @@ def interleaved(
 def orders(
     chance: random.Random, groups: Sequence[Sequence[str]], levels: Sequence[float]
 ) -> Iterator[list[tuple[str, float]]]:
-    """Of (treatment, level) in each block, without end, drawn at random, a group's treatments next to each other; the
-    third block reverses the first. So each of two treatments comes first at least once in three blocks, and a drift
-    shows as noise. Reversing every second block called 44 % of equal servers different, by noise with a period of two
-    blocks."""
+    """The order of (treatment, level) in each block, without end, drawn at random, a group's treatments next to each
+    other; the third block reverses the first. So each of two treatments comes first at least once in three blocks, and
+    a drift shows as noise. Reversing every second block called 44 % of equal servers different, by noise with a period
+    of two blocks."""
     drawn: list[list[tuple[str, float]]] = []
     while True:
         if len(drawn) == MIRRORED:
@@ -290,7 +290,7 @@ def level_ratios(steps: Steps, before: str, after: str, judge: Judge = verdict_a
 
 
 def in_blocks(steps: Steps, before: str, after: str, *, above: int = 0) -> list[Step]:
-    """Of the last proof between two states, after block `above`; each proof begins with block 1."""
+    """The counting steps of the last proof between two states, after block `above`; each proof begins with block 1."""
     proofs: list[list[Step]] = [[]]
     for step in steps:
         if step.purpose == "proof" and step.treatment in (before, after):

@@ -92,7 +92,7 @@ def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> C
 
 
 def answer_of(run: RunFolder) -> RunAnswer | None:
-    """Of `conclude` alone; None where the finished steps show nothing yet."""
+    """The answer of `conclude` alone; None where the finished steps show nothing yet."""
     return _answer(run, run.steps())
 
 
@@ -169,7 +169,7 @@ def _judged(state: State, round_: Round, first: NextLimit | None) -> State:
 
 
 def state_up_to(run: RunFolder, case: CaseStudy, treatment: str, up_to: float) -> State:
-    """As if the run had ended at this load."""
+    """The state as if the run had ended at this load."""
     state = case.state(treatment)
     steps = [step for step in state.steps if step.level <= up_to]
     if not steps:

@@ -46,7 +46,7 @@ def objective_of(study: Study) -> CapacityObjective:
 
 
 def asked_of_settings(study: Study) -> CapacityObjective | None:
-    """Of every level besides throughput; None for nothing."""
+    """What is asked of every level besides throughput; None for nothing."""
     within = study.objective.within
     if not within.asks:
         return None

@@ -18,7 +18,7 @@ TRIALS_ROUND = 2
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """steps: at the judged levels. reference: their median throughput (1/s) at each level."""
+    """The settings as given. steps: at the judged levels. reference: their median throughput (1/s) at each level."""
 
     steps: tuple[Step, ...]
     reference: Mapping[float, float]
@@ -35,6 +35,7 @@ class Start:
         return cls(tuple(step for step in steps if step.level in reference), reference)
 
     def value(self, steps: Steps) -> float:
+        """Mean log of throughput over the start's."""
         return fmean(math.log(step.throughput / self.reference[step.level]) for step in steps)
 
 

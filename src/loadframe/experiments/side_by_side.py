@@ -39,7 +39,7 @@ from loadframe.workloads.base import AsksForObjects
 
 START = "A"
 ERROR = 0.05
-"""Of the verdicts on all alternatives together, and of each over all its levels together (Bonferroni)."""
+"""Error of the verdicts on all alternatives together, and of each over all its levels together (Bonferroni)."""
 WITNESSES = (
     "workload.bytes",
     "target.cpu.cores",
@@ -56,7 +56,7 @@ SHARE = 0.6
 
 
 def declare(book: Bookkeeping) -> list[tuple[str, str]]:
-    """The alternatives, each paired with the study's own state; then all of them cold, on request."""
+    """Declare the alternatives, each paired with the study's own state; then all of them cold, on request."""
     study = book.bench.study
     states = {START: (book.bench.start_state, study.target.kind)}
     for alternative in study.alternative:
@@ -92,8 +92,8 @@ def changed(state: TargetState, table: StateTable, host: Mapping[str, SettingVal
 
 
 def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[tuple[str, str]]) -> None:
-    """At all levels, in the study's fewest (at least two) to most blocks. Their number does not depend on what they
-    show, so a single look at the end has its nominal error."""
+    """Measure the pairs at all levels, in the study's fewest (at least two) to most blocks. Their number does not
+    depend on what they show, so a single look at the end has its nominal error."""
     if not pairs:
         return
     study = book.bench.study
@@ -183,7 +183,7 @@ POLL_S = 0.25
 
 
 def one_of_each_kind(run: RunFolder) -> list[str]:
-    """The first of each kind of target: restarting all would take as long as measuring them."""
+    """The first treatment of each kind of target: restarting all would take as long as measuring them."""
     kinds: dict[str, str] = {}
     for treatment in run.treatments().values():
         kinds.setdefault(treatment.kind, treatment.name)

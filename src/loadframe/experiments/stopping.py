@@ -31,7 +31,7 @@ def concluding(book: Bookkeeping) -> Iterator[None]:
 
 
 def go_on_below(book: Bookkeeping, error: NotRecovered) -> None:
-    """NotRecovered where the target is not private, does not start, or failed at the lowest load."""
+    """Start the target again. NotRecovered where it is not private, does not start, or failed at the lowest load."""
     treatment, level = fell_in(book, error)
     if book.bench.endpoint.attached or level >= book.fell_at(treatment):
         raise error
@@ -55,7 +55,7 @@ def fell_in(book: Bookkeeping, error: NotRecovered) -> tuple[str, float]:
 
 
 def note_fall(book: Bookkeeping, error: NotRecovered, *, went_on: bool = False) -> None:
-    """Once, with a flag for the step after which it was seen; nothing where it had no load."""
+    """Record the fall once, with a flag for the step after which it was seen; nothing where it had no load."""
     if error.noted or (error.level is None and not book.steps):
         return
     error.noted = True

@@ -213,8 +213,8 @@ def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
 
 
 def measure_block(book: Bookkeeping, treatment: str, levels: Sequence[float], block: int, *, round_number: int) -> None:
-    """The levels that this block lacks, in random order; in the first block of an attached target in rising order, so
-    that a level at which it fails comes last."""
+    """Measure the levels that this block lacks, in random order; in the first block of an attached target in rising
+    order, so that a level at which it fails comes last."""
     done = {step.level for step in book.of(treatment) if step.block == block}
     first = block == 1 and book.bench.endpoint.attached
     for level in sorted(levels) if first else book.random.sample(list(levels), len(levels)):

@@ -106,7 +106,8 @@ def _untried(examined: Examined, remedy: Remedy, because: str) -> Examined:
 
 
 def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> None:
-    """After several kept remedies, the last state against the first, in a number of blocks that is fixed before."""
+    """After several kept remedies, prove the last state against the first, in a number of blocks that is fixed
+    before."""
     kept = conclusion.kept_trials(rounds)
     if len(kept) > 1:
         blocks = fresh.wanted([trial.reported for trial in kept], book.bench.study.measure.blocks.max)
@@ -138,8 +139,9 @@ SHOWS = 1.2
 def promising_first(
     book: Bookkeeping, examined: Examined, remedies: Sequence[Remedy], why_not: WhyNot
 ) -> tuple[Remedy, ...]:
-    """In another order: of the guessed ones for the first cause the first that shows a gain in a single step at the
-    highest level comes first, as a proof costs ten times as much. The target is in the round's state on return."""
+    """The remedies in another order: of the guessed ones for the first cause the first that shows a gain in a single
+    step at the highest level comes first, as a proof costs ten times as much. The target is in the round's state on
+    return."""
     round_, levels = examined.round, examined.levels
     guessed = [remedy for remedy in remedies if remedy.guessed and remedy.addresses == remedies[0].addresses]
     may = [remedy for remedy in guessed if why_not(remedy) is None]
@@ -173,7 +175,7 @@ ALONE = {
     False: "the other changes alone give as much: it may be omitted",
     None: "what it adds to the others is not proved",
 }
-"""By whether the reverted change is needed."""
+"""What the other changes show, by whether the reverted one is needed."""
 
 
 def _lift_together(

@@ -100,7 +100,7 @@ class Attempt:
 
 
 def attempt(book: Bookkeeping, examined: Examined, applied: Applied) -> Attempt:
-    """Without fresh blocks it is kept where failures ended, or it clears noise."""
+    """Prove a remedy. Without fresh blocks it is kept where failures ended, or it clears noise."""
     round_, remedy, name = examined.round, applied.remedy, applied.treatment
     effective = book.bench.use(name)
     proved, steps = prove_remedy(book, round_.treatment, name, examined.levels, round_number=round_.number)
@@ -180,8 +180,8 @@ def prove_remedy(book: Bookkeeping, before: str, after: str, levels: Sequence[fl
 
 
 def measured_again(book: Bookkeeping, examined: Examined, tried: Attempt, *, reserve_s: float = 0.0) -> Attempt:
-    """In fresh blocks, as far as the budget allows besides a reserve; if kept, also with measurements that identify its
-    cause. What is not kept has spent its error."""
+    """Measure the remedy in fresh blocks, as far as the budget allows besides a reserve; if kept, also with
+    measurements that identify its cause. What is not kept has spent its error."""
     if not tried.promising:
         return tried
     trial, round_ = tried.trial, examined.round
@@ -234,9 +234,9 @@ def _judged_again(trial: Trial, steps: Steps) -> Trial:
 
 
 def judged(examined: Examined, tried: Attempt, doubt: str = "") -> Examined:
-    """By fresh blocks if there are any. Causes stay as they were where these contradict the deciding blocks, or the
-    gain may be noise; nothing is refuted where the raised limit was full again, or another limit is in series. doubt:
-    why the trial confirms nothing."""
+    """With this trial, judged by fresh blocks if there are any. Causes stay as they were where these contradict the
+    deciding blocks, or the gain may be noise; nothing is refuted where the raised limit was full again, or another
+    limit is in series. doubt: why the trial confirms nothing."""
     trial, round_ = tried.trial, examined.round
     whole = (*round_.tried, trial)
     if tried.promising and not trial.kept and trial.reported.decision != "worse":
@@ -264,7 +264,7 @@ def judged(examined: Examined, tried: Attempt, doubt: str = "") -> Examined:
 
 
 def with_other_levels(book: Bookkeeping, examined: Examined, tried: Attempt, *, reserve_s: float = 0.0) -> Examined:
-    """Ratios at other levels of the remedy kept last, as the budget allows besides a reserve."""
+    """Add ratios at other levels to the remedy kept last, as the budget allows besides a reserve."""
     *earlier, trial = examined.round.tried
     before, after, number = trial.treatment_before, trial.treatment_after, examined.round.number
     unloaded = [step for step in tried.unloaded.steps if step.level not in examined.levels]
@@ -278,8 +278,8 @@ def with_other_levels(book: Bookkeeping, examined: Examined, tried: Attempt, *, 
 
 
 def afterwards_s(book: Bookkeeping, examined: Examined) -> float:
-    """To reserve for the other levels after a kept remedy, and after a second one for the proof against the first
-    state."""
+    """Seconds to reserve for the other levels after a kept remedy, and after a second one for the proof against the
+    first state."""
     total = 2 * fresh.BLOCKS * list(examined.levels) if examined.round.number > 1 else []
     return book.budget.cost_s(FEWEST_BLOCKS * _other_levels(book, examined) + total)
 

@@ -77,7 +77,7 @@ def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = F
 
 
 RULES = 4
-"""Of Investigation.rules: raised whenever the same steps lead to another conclusion."""
+"""Version of Investigation.rules: raised whenever the same steps lead to another conclusion."""
 
 
 def concluded(run: RunFolder, rounds: Sequence[Round], steps: Steps, *, interrupted: bool = False) -> Investigation:
@@ -147,7 +147,7 @@ def _no_reader() -> str:
 
 
 def renewed(run: RunFolder, investigation: Investigation, steps: Steps) -> Investigation:
-    """By this version's rules; from its rounds alone if its study is unknown here."""
+    """Concluded again by this version's rules; from its rounds alone if its study is unknown here."""
     if investigation.rules == RULES or not investigation.rounds:
         return investigation
     try:
@@ -255,7 +255,7 @@ def quality_of(run: RunFolder, steps: Steps) -> RunQuality:
 
 
 def quality_from(steps: Steps) -> RunQuality:
-    """Of a killed run: without repetitions and the recorder."""
+    """From the steps of a killed run, without repetitions and the recorder."""
     seconds = max(step.ended_s for step in steps) - min(step.started_s for step in steps)
     flags = dict(Counter(flag for step in steps for flag in step.flags))
     return RunQuality(len(steps), 0, flags, 0.0, 0.0, 0, 0, seconds, blind=blind_counters(steps))
@@ -341,8 +341,8 @@ FROM_CURVES = "the curves of both states, which were not measured in turns: the 
 
 
 def variants_of(rounds: Sequence[Round], steps: Steps, study: Study | None) -> tuple[Variant, ...]:
-    """The kept changes before each that gives more up, and all of them. Empty where nothing was kept, or no load was
-    measured in both states."""
+    """Sets of changes: the kept ones before each that gives more up, and all of them. Empty where nothing was kept, or
+    no load was measured in both states."""
     kept = [(number, trial) for number, round_ in enumerate(rounds) for trial in round_.tried if trial.kept]
     variants = []
     for end in range(1, len(kept) + 1):
@@ -412,7 +412,7 @@ def copied(study: Study | None, changes: Sequence[Change] | Sequence[ChangeRecor
 
 
 def with_intervals(round_: Round, steps: Steps) -> Round:
-    """Those that an earlier version did not record, from the steps of the trials' blocks."""
+    """Add intervals that an earlier version did not record, from the steps of the trials' blocks."""
     tried = []
     for trial in round_.tried:
         if any(row.low < row.high for row in trial.levels):

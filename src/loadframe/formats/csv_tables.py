@@ -31,7 +31,7 @@ RIGHT: Mapping[str, tuple[Callable[[float], bool], str]] = {
     "servers": (lambda value: 1 <= value <= LARGEST, "A count, 1 or more."),
 }
 MOST_LOADS = 1000
-"""Of a curve: its breakpoints are then found in a few seconds."""
+"""Loads of a curve: its breakpoints are then found in a few seconds."""
 MOST_COLUMNS = 1000
 
 
@@ -103,6 +103,7 @@ def check_once(names: list[str], name: str) -> None:
 
 
 def check_cells(names: list[str], body: list[Row], remedy: str = "Give every row a cell for each column.") -> None:
+    """SampleError for more or fewer cells than the header has."""
     for row in body:
         if len(row.cells) != len(names):
             raise SampleError(
@@ -117,6 +118,7 @@ def beginning(names: list[str]) -> str:
 
 
 def number(text: str, where: str) -> float:
+    """A finite number; else SampleError."""
     value = finite(text)
     if value is None:
         raise SampleError(
@@ -149,7 +151,7 @@ class Sample:
     sessions: tuple[str, ...] | None = None
 
     def by(self, labels: tuple[str, ...] | None) -> dict[str, tuple[float, ...]]:
-        """Of each block or session, in the order in which these appear; without labels all under ""."""
+        """The values of each block or session, in the order in which these appear; without labels all under ""."""
         by_label: dict[str, list[float]] = {}
         for label, value in zip(labels or [""] * len(self.values), self.values, strict=True):
             by_label.setdefault(label, []).append(value)

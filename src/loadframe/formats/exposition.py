@@ -258,6 +258,7 @@ class Page:
         self._counted = frozenset[str]()
 
     def read(self, data: bytes, *, content_type: str = "") -> Exposed:
+        """As `read_prometheus`."""
         plain = "openmetrics" not in content_type and "html" not in content_type
         heads, tails = _parted(data) if plain else ([], [])
         known = bool(heads) and heads == self._heads

@@ -33,7 +33,7 @@ class Histogram:
 
     @property
     def middles(self) -> NDArray[np.float64]:
-        """Of each of `bins`, in the unit in which it was recorded."""
+        """The middle of each of `bins`, in the unit in which it was recorded."""
         half = half_bucket(self.digits)
         doubled = np.maximum(self.bins // half - 1, 0)
         size = np.ldexp(1.0, doubled + (self.lowest.bit_length() - 1))
@@ -47,7 +47,7 @@ def half_bucket(digits: int) -> int:
 
 
 def decode(encoded: bytes | str, most_plain_bytes: int = MOST_PLAIN_BYTES) -> Histogram:
-    """ValueError, in words, for other text."""
+    """ValueError, in words, for invalid text."""
     plain = _plain(encoded, most_plain_bytes)
     cookie, _, offset, digits, lowest, highest, _ = INNER.unpack_from(plain)
     if (cookie & ~WORD_SIZES, offset) != (PLAIN, 0):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 DEEPEST = 64
-"""Levels. Our own deepest document, an investigation's, has 12."""
+"""Levels of nesting. Our own deepest document, an investigation's, has 12."""
 MOST_DIGITS = 20
 """An unsigned 64-bit integer has 20."""
 FREE_CONTAINERS, CHARACTERS_OF_ONE = 300_000, 8
@@ -44,7 +44,8 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def write_json(value: Any, *, indent: int | None = None) -> str:
-    """In ASCII; null for a number that is not finite; paths as text. TypeError for what JSON does not have."""
+    """JSON text in ASCII; null for a number that is not finite; paths as text. TypeError for what JSON does not
+    have."""
     encoder = _ON_ONE_LINE if indent is None else json.JSONEncoder(allow_nan=False, indent=indent, default=_path)
     try:
         return encoder.encode(value)

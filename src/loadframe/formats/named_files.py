@@ -88,7 +88,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def append_to(path: Path, data: bytes) -> None:
-    """To a regular file, made if missing. Links, and errors: as `write_whole`."""
+    """Append to a regular file, made if missing. Links, and errors: as `write_whole`."""
     place = _end_of(path)
     with _folder_of(place) as folder:
         folder.append(place.name, data)

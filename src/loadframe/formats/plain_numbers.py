@@ -15,7 +15,7 @@ _LONGEST = 400
 
 
 def plausible(value: float) -> bool:
-    """0, or from SMALLEST to LARGEST."""
+    """Whether a value is 0, or from SMALLEST to LARGEST."""
     return value == 0 or SMALLEST <= value <= LARGEST
 
 
@@ -25,7 +25,7 @@ def is_number(value: object) -> TypeGuard[int | float]:
 
 
 def whole(text: str) -> int | None:
-    """Decimal, with an optional "-" and at most MOST_DIGITS."""
+    """A decimal whole number with an optional "-" and at most MOST_DIGITS."""
     return int(text) if _WHOLE.fullmatch(text) else None
 
 

@@ -24,7 +24,7 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
 
 
 def why(error: Exception) -> str:
-    """Its words, or its name where it has none."""
+    """An exception's words, or its name where it has none."""
     return words(error) or type(error).__name__
 
 

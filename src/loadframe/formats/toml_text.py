@@ -9,7 +9,7 @@ from typing import Any
 from loadframe.formats.json_text import JsonError, check_depth
 
 DEEPEST = 16
-"""Levels. A study has four."""
+"""Levels of nesting. A study has four."""
 LONGEST_KEY = 32
 """Parts of a dotted key: the parser's time grows with their cube."""
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""

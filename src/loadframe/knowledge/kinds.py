@@ -70,7 +70,7 @@ class Home:
 
     @property
     def beginnings(self) -> tuple[str, ...]:
-        """Its kinds, and its components in front of shards."""
+        """How its names begin: its kinds, and its components in front of shards."""
         spelt = (spelling for kind in self.kinds for spelling in (kind, kind.replace("-", "_")))
         return tuple(dict.fromkeys((*spelt, *self.rows("metrics", "IN_FRONT"))))
 
@@ -82,7 +82,7 @@ class Home:
 
 
 def homes() -> tuple[Home, ...]:
-    """Of all distributions that register kinds, by name; those without pages too."""
+    """The homes of all distributions that register kinds, by name; those without pages too."""
     so_far: list[Home] = []
     for (distribution, package), kinds in sorted(_packages().items()):
         home = _read(Home(package, distribution, tuple(sorted(kinds))))
@@ -336,7 +336,8 @@ _outside = cache(homes)
 
 
 def tables(page: Page, name: str, form: type[Row]) -> dict[str, Row]:
-    """In alphabetical order: ours by folder, others by their first kind. TypeError for another form."""
+    """Tables of this name, in alphabetical order: ours by folder, others by their first kind. TypeError for another
+    form."""
     by_kind: dict[str, Row] = {}
     for kind, table in _own(page, name).items():
         if not isinstance(table, form):

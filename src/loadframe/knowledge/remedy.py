@@ -15,9 +15,9 @@ RESERVE = 1.2
 ENLARGE = 8
 """The need only shows once there is enough: a factor with a visible effect, and small against a machine."""
 MEMORY_SHARE = 0.5
-"""Of the memory: connections, caches and the rest of the machine need the other half."""
+"""At most half of the memory: connections, caches and the rest of the machine need the other half."""
 DISK_SHARE = 0.5
-"""Of the free disk space: logs, temporary files and other programs need the other half."""
+"""At most half of the free disk space: logs, temporary files and other programs need the other half."""
 OPEN_FILES, NOFILE = "process.open_files", "RLIMIT_NOFILE"
 
 
@@ -99,7 +99,7 @@ def raised_alone(
     source: str,
     chain: Callable[[Situation, int], tuple[Change, ...]] = lambda *_: (),
 ) -> Builder:
-    """By one setting of its own name. chain: the changes that this size of it needs first."""
+    """A limit that one setting of its own name raises. chain: the changes that this size of it needs first."""
     setting = limit.partition(".")[2]
 
     def build(situation: Situation) -> Remedy | None:
@@ -119,7 +119,7 @@ def raised_alone(
 
 
 def more_open_files(situation: Situation, chain: Callable[[int], tuple[Change, ...]], *also: str) -> Remedy | None:
-    """Up to the machine's limit. chain: the changes for them. also: further causes."""
+    """More open files, up to the machine's limit. chain: the changes for them. also: further causes."""
     files = raised(situation, OPEN_FILES, NOFILE)
     if files is None or (files := min(files, situation.most_open_files)) <= situation.ceilings[OPEN_FILES]:
         return None  # the machine allows no more
@@ -134,8 +134,8 @@ def more_open_files(situation: Situation, chain: Callable[[int], tuple[Change, .
 
 
 def raised(situation: Situation, limit: str, setting: str) -> int | None:
-    """The need of the highest level and a fifth more (four times today's where that is unknown), at least twice
-    today's; None where the limit was not read."""
+    """The ceiling to ask for: the need of the highest level and a fifth more (four times today's where that is
+    unknown), at least twice today's; None where the limit was not read."""
     ceiling = situation.ceilings.get(limit)
     if ceiling is None or setting not in situation.effective:
         return None
@@ -151,7 +151,7 @@ def round_up(value: float) -> int:
 
 
 def link(situation: Situation, layer: Layer, setting: str, least: int, why: str) -> Change:
-    """Raised to `least` where it is below."""
+    """A link of a chain: raised to `least` where it is below."""
     now = situation.effective.get(setting)
     have = whole(situation.effective, setting, 0)
     if have >= least and now is not None:

@@ -133,8 +133,8 @@ class LimitRule:
 
 
 def limit_rules(file: Path, **words: str) -> tuple[LimitRule, ...]:
-    """Each a table named by its id. Without a `ceiling` it is the metric USE.limit; the unit of a use with the ceiling
-    "one" is "share". words: for `{word}`. ValueError for an unknown column."""
+    """Rows, each a table named by its id. Without a `ceiling` it is the metric USE.limit; the unit of a use with the
+    ceiling "one" is "share". words: for `{word}`. ValueError for an unknown column."""
     limits = []
     for kind, tables in documents(file, **words):
         tables.pop("words", None)

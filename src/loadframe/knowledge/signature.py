@@ -67,6 +67,7 @@ class Condition:
         return value / max(metrics["throughput"], 1e-9) if value is not None and self.per_request else value
 
     def met(self, metrics: Mapping[str, float]) -> bool:
+        """Whether it was measured and holds."""
         value = self.of(metrics)
         return value is not None and self.holds(value)
 
@@ -133,7 +134,7 @@ class Trace:
 
 
 def signature_rows(file: Path) -> tuple[Signature, ...]:
-    """[[signature]] and [[signature.again]]. ValueError for invalid ones."""
+    """[[signature]] and [[signature.again]] tables. ValueError for invalid ones."""
     return tuple(
         row
         for kind, document in documents(file)

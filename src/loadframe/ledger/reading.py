@@ -24,7 +24,7 @@ class Series:
 def read_limits(
     steps: Steps, state: TargetState, effective: Mapping[str, SettingValue], rules: Sequence[LimitRule] = RULES
 ) -> list[Series]:
-    """Of steps of one state, with the largest use; no pressures (see signatures)."""
+    """All limits measured in steps of one state, with their largest use; no pressures (see signatures)."""
     series = []
     for rule in rules:
         if rule.pressure or rule.now_only:
@@ -72,7 +72,7 @@ def limit_of(
 
 
 def ceiling_of(rule: LimitRule, metrics: Mapping[str, float]) -> float | None:
-    """By the metrics of one moment or window; None where not measured."""
+    """A rule's ceiling, by the metrics of one moment or window; None where not measured."""
     if rule.most is not None:
         return rule.most
     return 1.0 if rule.ceiling == "one" else metrics.get(rule.ceiling)
@@ -89,7 +89,7 @@ def as_number(value: SettingValue | None) -> float | None:
 
 
 def clamped(configured: Mapping[str, SettingValue], effective: Mapping[str, SettingValue]) -> tuple[str, ...]:
-    """By the target, in words; not a higher value, or another spelling."""
+    """Settings that the target clamped, in words; not a higher value, or another spelling."""
     sentences = []
     for name, asked in configured.items():
         got = effective.get(name)
@@ -223,7 +223,7 @@ OF_THE_MACHINE: tuple[Derived, ...] = (
     ),
     Derived("target.runtime.heap_live_share", ("target.runtime.heap_live", "target.runtime.heap_ceiling"), ratio),
 )
-"""Of the machine and of what runs on it; each kind of server has its own (`kinds/NAME/metrics.py`)."""
+"""Derived metrics of the machine and of what runs on it; each kind of server has its own (`kinds/NAME/metrics.py`)."""
 
 DERIVED = (*OF_THE_MACHINE, *chain.from_iterable(rows("metrics", "DERIVED", Derived).values()))
 

@@ -15,7 +15,7 @@ from loadframe.knowledge.kinds import rows, tables
 from loadframe.metrics import exposed
 
 IN_FRONT: tuple[str, ...] = tuple(chain.from_iterable(rows("metrics", "IN_FRONT", str).values()))
-"""Of a target's shards; each has a cage with limits of its own."""
+"""Components in front of a target's shards; each has a cage with limits of its own."""
 MOST_SHARDS = 16
 """Enough for any machine that one command measures."""
 OF_EACH_COMPONENT = tuple(

@@ -21,7 +21,7 @@ COUNTED = ("_total", "_count", "_sum", "_bucket")
 LEVEL, TOTAL, BUCKET, BOUND = "_level", "_total", "_bucket", "le"
 QUANTILES = {"_p50": 0.50, "_p95": 0.95, "_p99": 0.99}
 LONGEST_NAME = 300
-"""With labels; what is longer is left out."""
+"""Characters, with labels; what is longer is left out."""
 _UNITS = {"seconds": "s", "milliseconds": "ms", "bytes": "bytes", "ratio": "share"}
 _ASIDE = ("max", "min", "mean", "avg", "current", "used", "limit", "committed", "free")
 """Behind the unit: `jvm_memory_bytes_used`."""
@@ -50,7 +50,7 @@ def named(base: str, labels: Mapping[str, str], *, counted: bool) -> Name:
 
 
 def split(name: str) -> Name:
-    """Whatever the order of its labels. Any other text has no labels."""
+    """A name's parts, whatever the order of its labels. Any other text has no labels."""
     base, brace, rest = name.partition("{")
     if not brace:
         return Name(name)
@@ -108,13 +108,13 @@ def what_of(name: str) -> str:
 
 
 ROUNDING = 1e-9
-"""Of a share of counts that were divided by a time."""
+"""Rounding error of a share of counts that were divided by a time."""
 
 
 def with_quantiles(metrics: Values) -> dict[str, float]:
-    """With the quantiles of a window in place of the rates of buckets, which are cumulative (`le`). A quantile is the
-    upper bound of the bucket that holds it; it is absent where that bucket has no bound, or the rates contradict one
-    another."""
+    """Metrics with the quantiles of a window in place of the rates of buckets, which are cumulative (`le`). A quantile
+    is the upper bound of the bucket that holds it; it is absent where that bucket has no bound, or the rates contradict
+    one another."""
     rest, histograms = dict(metrics), _histograms(metrics)
     for histogram, buckets in histograms.items():
         for name in buckets.values():
@@ -194,8 +194,8 @@ NO_CEILING = 2.0**62
 
 
 def derived_metrics(metrics: Values, requests: Sequence[str] = ()) -> dict[str, float]:
-    """Of a window: the garbage collector's share, the heap, and the requests served. requests: the names that a study
-    gives for the last."""
+    """From a window's exposed metrics: the garbage collector's share, the heap, and the requests served. requests: the
+    names that a study gives for the last."""
     own = {name: value for name, value in metrics.items() if name.startswith(OF)}
     if not own:
         return {}

@@ -73,7 +73,7 @@ Shape = Literal["linear", "plateau", "decline", "cliff"]
 
 @dataclass(frozen=True, slots=True)
 class More:
-    """Above the lowest level `base`, at `load`, over that at `base`; 95 % interval."""
+    """The best throughput above the lowest level `base`, at `load`, over that at `base`; 95 % interval."""
 
     load: float
     base: float

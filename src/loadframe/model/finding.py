@@ -54,10 +54,10 @@ class Mechanism:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Suspected until an intervention moved the curve: confirmed where its own evidence receded, helped where that was
-    not seen, refuted where the curve did not move. reached_at: the load at which it begins to act. score: 0..1, how
-    well it explains the bend. behind: finding of a pipeline stage that waits for this. host: of a fleet. advice: what
-    to do, if the explanation lacks it."""
+    """A cause, suspected until an intervention moved the curve: confirmed where its own evidence receded, helped where
+    that was not seen, refuted where the curve did not move. reached_at: the load at which it begins to act. score:
+    0..1, how well it explains the bend. behind: finding of a pipeline stage that waits for this. host: of a fleet.
+    advice: what to do, if the explanation lacks it."""
 
     id: str
     status: FindingStatus = field(default="suspected", kw_only=True)
@@ -206,7 +206,7 @@ class Knob:
     price: str = ""
 
     def above(self, now: SettingValue) -> tuple[SettingValue, ...]:
-        """Rising; for words those after it. () for a range."""
+        """Values above this one, rising; for words those after it. () for a range."""
         have, sized = amount(now), [(amount(value), value) for value in self.values]
         if have is not None and all(size is not None for size, _ in sized):
             return tuple(value for size, value in sorted(sized, key=lambda row: row[0] or 0.0) if (size or 0.0) > have)
@@ -214,7 +214,7 @@ class Knob:
 
 
 def amount(value: SettingValue) -> float | None:
-    """In bytes for sizes ("512m"); None for a word and a switch."""
+    """A number, in bytes for sizes ("512m"); None for a word and a switch."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):

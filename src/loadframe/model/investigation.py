@@ -297,7 +297,7 @@ class Investigation:
 
     @property
     def gain(self) -> Verdict | None:
-        """Of the last state to the first, over the loads that it was judged at."""
+        """The gain of the last state to the first, over the loads that it was judged at."""
         return self.variants[-1].reported if self.variants else None
 
     @property

@@ -13,10 +13,11 @@ REACHED = 0.97
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """headroom = ceiling - use; infinite: the machine sets none. configured: as asked for; effective: as used. loud:
-    reaching it gives errors; else it only slows. chain: ids of lower limits that cap it. thrash_metric: rises once it
-    is reached; harm: its value. title: subject of a sentence. waits: requests wait when it is reached, uncounted.
-    setting: gives it its size. near: share of the ceiling from which its source calls it near."""
+    """headroom = ceiling - use; infinite: the machine sets none. configured: as asked for; effective: as used.
+    exhausted_at: the load where it is full. loud: reaching it gives errors; else it only slows. chain: ids of lower
+    limits that cap it. thrash_metric: rises once it is reached; harm: its value. title: subject of a sentence. waits:
+    requests wait when it is reached, uncounted. setting: gives it its size. near: share of the ceiling from which its
+    source calls it near."""
 
     id: str
     layer: str

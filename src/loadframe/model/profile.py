@@ -65,7 +65,7 @@ class ClassShare:
 
 @dataclass(frozen=True, slots=True)
 class FunctionShare:
-    """Of a function itself, without those that it called."""
+    """The time of a function itself, without those that it called."""
 
     name: str
     class_id: str

@@ -48,7 +48,7 @@ class CounterSpec:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """By CounterSpec.name. at_s: CLOCK_MONOTONIC."""
+    """Counters by CounterSpec.name. at_s: CLOCK_MONOTONIC."""
 
     at_s: float
     counters: Mapping[str, float]
@@ -89,7 +89,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Think:
-    """Between an answer and the next request. spread: constant, or random with that mean."""
+    """A user's pause between an answer and the next request. spread: constant, or random with that mean."""
 
     mean_s: float
     spread: Literal["fixed", "exponential"]

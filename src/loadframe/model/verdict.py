@@ -22,8 +22,8 @@ def decide(low: float, high: float) -> Decision:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """share: at most (95 %). learnt_from: number of equal sessions, 0: a stated prior. low, high: the interval by the
-    values alone."""
+    """What two sessions differ by without a change. share: at most (95 %). learnt_from: number of equal sessions, 0: a
+    stated prior. low, high: the interval by the values alone."""
 
     share: float
     learnt_from: int
@@ -73,8 +73,8 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class LevelRatio:
-    """In 1/s, with the ratio's interval from its blocks, both curves (from_curves), or the overall verdict; low = high
-    = ratio where unknown."""
+    """After / before, in 1/s, with the ratio's interval from its blocks, both curves (from_curves), or the overall
+    verdict; low = high = ratio where unknown."""
 
     load: float
     before: float
@@ -120,7 +120,7 @@ Answer = Literal["proven-worse", "proven-not-worse", "cannot-tell"]
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """Worse by more than this share."""
+    """Whether the second side is worse by more than this share."""
 
     allowed: float
     answer: Answer
@@ -136,7 +136,7 @@ class Needed:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """Of the values of both sides ("mean", "p99", ...); verdict: None for too few values."""
+    """A quantity of the values of both sides ("mean", "p99", ...); verdict: None for too few values."""
 
     name: str
     before: float | None
@@ -200,8 +200,8 @@ link is full."""
 
 @dataclass(frozen=True, slots=True)
 class FleetDrivers(Compared):
-    """At the same level, in alternating blocks. moved_bytes_per_s: from the target, to all; link_bytes_per_s: the most
-    that one link from the target carried by itself; None where not known."""
+    """All drivers against fewer, at the same level, in alternating blocks. moved_bytes_per_s: from the target, to all;
+    link_bytes_per_s: the most that one link from the target carried by itself; None where not known."""
 
     level: float
     drivers: tuple[str, ...]

@@ -131,7 +131,7 @@ def _held_near_1(x: Floats, y: Floats, weight: Floats, spread: float) -> tuple[f
 
 
 def offered(data: Seen, loads: Floats) -> Floats:
-    """Of a rate what is offered, log X; of clients inf."""
+    """log X of the most that can be served: of a rate what is offered; of clients inf."""
     if data.kind != "rate":
         return np.full(len(loads), math.inf)
     share = max(1.0, np.median(data.throughputs / data.loads))

@@ -60,7 +60,7 @@ class Demand:
         return self.base[:, None] * self.grown(loads)
 
     def grown(self, loads: Floats) -> Floats:
-        """As a share of u at the lowest load."""
+        """u at these loads as a share of u at the lowest load."""
         shares = np.ones((len(self.base), len(loads)))
         for index, growth in enumerate(GROWTHS):
             mine = self.shape == index

@@ -71,8 +71,8 @@ def forecast(
     first_from: LoadInterval | None = None,
     library: Library | None = None,
 ) -> Forecast:
-    """For the loads `at`, or the reason for none. kind: default: inferred. limits: with the load at which they run out;
-    what was seen to be full outranks the demands. first, first_from: the known limit. Seeded."""
+    """The forecast for the loads `at`, or the reason for none. kind: default: inferred. limits: with the load at which
+    they run out; what was seen to be full outranks the demands. first, first_from: the known limit. Seeded."""
     kind = kind or systems.kind_of(observations)
     library = library or libraries.shipped()
     running_out = sorted(

@@ -38,7 +38,7 @@ class Pooled:
 
 
 def backtests(data: Seen, names: Sequence[str]) -> dict[str, list[float]]:
-    """Per doubling, of forecasts of the last loads from those before."""
+    """Errors per doubling of forecasts of the last loads from those before."""
     errors: dict[str, list[float]] = {name: [] for name in names}
     count = len(data.loads)
     for cut in range(max(FEWEST, count - BACKTESTS), count):

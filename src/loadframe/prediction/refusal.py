@@ -39,7 +39,7 @@ def load(observations: Observations) -> str:
 
 
 def rising(observations: Observations) -> tuple[str, ...]:
-    """Beyond errors (one-sided t-test, 95 %), or nearly all used."""
+    """Resources whose use grows with throughput beyond errors (one-sided t-test, 95 %), or is nearly all."""
     rows = systems.working(observations)
     throughputs = np.array([row.throughput for row in rows])
     names = []

@@ -24,7 +24,7 @@ COUNTS: Mapping[str, str] = {
 
 
 def observe(steps: Steps, *, name: str, axis: str, unit: str = "") -> Observations:
-    """Of one treatment. Only what every step has is a resource."""
+    """Observations of one treatment. Only what every step has is a resource."""
     counting = select(steps).steps
     metrics = sorted(set.intersection(*(set(step.metrics) for step in counting))) if counting else []
     if any(metric.startswith("shard1.") for metric in metrics):  # its shards are counted, not the whole

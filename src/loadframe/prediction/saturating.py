@@ -119,7 +119,7 @@ def by_resources(
 
 
 def seen_full(limits: Sequence[Limit], data: Seen) -> dict[str, LoadInterval]:
-    """Within the measured loads, and where. limits: in order."""
+    """What is used up within the measured loads, and where. limits: in order."""
     by_resource = {resources.of_limit(limit): limit.exhausted_at for limit in reversed(limits)}
     return {name: at for name, at in by_resource.items() if name and at is not None and at.load <= data.loads[-1]}
 

@@ -1,4 +1,4 @@
-"""What a component used of its resource limits. Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/;
+"""What a component used of its resource limits. Sources: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/;
 scheduler/sched-bwc.rst for the quota."""
 
 import math

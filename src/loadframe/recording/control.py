@@ -29,7 +29,7 @@ LACKING = {
     errno.ENOMEM: "Give it more memory (`ulimit -v`, the container's limit); run it again.",
     errno.EIO: "Look at the disk (the kernel's log says what is wrong with it); run it again.",
 }
-"""What to do if a recorder ends with that error's message."""
+"""errno -> what to do if a recorder ends with that error's message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class RecorderCost:
 
 class Recorder:
     """A recorder process that writes to `path`, which must not exist yet, or to an open file of that name, whose
-    `descriptor` it takes over. For several threads. Methods raise RecordingError, with what the recorder printed, once
-    the process has died."""
+    `descriptor` it takes over. Methods may be called from several threads; they raise RecordingError, with what the
+    recorder printed, once the process has died."""
 
     def __init__(self, path: Path, *, interval_s: float = 0.1, descriptor: int | None = None) -> None:
         self.path = path

@@ -108,7 +108,7 @@ def put_together(metric: str, values: Sequence[float]) -> float:
 
 
 def growth(first: float, last: float) -> float:
-    """Of a counter. RecordingError if it went back, that is, was reset."""
+    """The growth of a counter. RecordingError if it went back, that is, was reset."""
     if last < first:
         raise RecordingError(f"A counter went back from {first} to {last}.")
     return last - first
@@ -174,7 +174,7 @@ class Window:
         return self.ticks[0].facts
 
     def readings(self, row: Derivation) -> list[Any]:
-        """At each tick of the window that has the source, else at the nearest. RecordingError."""
+        """Readings at each tick of the window that has the source, else at the nearest. RecordingError."""
         having = [tick for tick in self.ticks if row.text(tick.entries) is not None]
         if not having:
             around = [tick for tick in self.around if row.text(tick.entries) is not None]
@@ -184,7 +184,7 @@ class Window:
         return [row.reading(tick.entries) for tick in having]
 
     def pair(self, row: Derivation) -> tuple[Any, Any, float]:
-        """At the window's edges, or nearest to them, and the seconds between. RecordingError."""
+        """Readings at the window's edges, or nearest to them, and the seconds between. RecordingError."""
         first, last = self.ticks[0], self.ticks[-1]
         if row.text(first.entries) is None or row.text(last.entries) is None:
             having = [tick for tick in self.around if row.text(tick.entries) is not None]

@@ -104,7 +104,7 @@ class FrameWriter:
         self.append(data)
 
     def read(self, source: int, descriptor: int) -> None:
-        """OSError leaves no entry."""
+        """Add an open file's text; OSError leaves no entry."""
         if self.end + _CHUNK + _SMALL > len(self.buffer):  # a call less, thousands of times a second
             self._make_room(_CHUNK + _SMALL)
         start = self.end + ENTRY.size
@@ -118,7 +118,7 @@ class FrameWriter:
         self.end = end
 
     def begin_entry(self, source: int) -> None:
-        """`pull` and `TASK` add to it, `end_entry` ends it."""
+        """Begin an entry: `pull` and `TASK` add to it, `end_entry` ends it."""
         self._entry = self.end
         self.put(source, b"")
 

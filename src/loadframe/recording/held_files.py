@@ -28,7 +28,7 @@ class Descriptors:
         self.free = allowed // 2
 
     def hold(self, path: str, directory: int | None = None) -> int | None:
-        """None if enough are held. OSError if the file will not open."""
+        """A descriptor to keep; None if enough are held. OSError if the file will not open."""
         if self.free <= 0:
             return None
         try:
@@ -61,7 +61,7 @@ class HeldFiles:
         return self._writer.source(name)
 
     def open(self, held: Held, source: str, path: str, directory: int | None = None) -> None:
-        """Once per source. OSError if descriptors are used up."""
+        """Hold a file, once per source. OSError if descriptors are used up."""
         if source in self._names:
             return
         try:
@@ -88,7 +88,7 @@ class HeldFiles:
         return True
 
     def read(self, held: Held) -> None:
-        """Of each file that answers (/proc/pressure does not if it is switched off)."""
+        """Add an entry for each file that answers (/proc/pressure does not if it is switched off)."""
         read = self._writer.read
         for source, descriptor in held:
             try:

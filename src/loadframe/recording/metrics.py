@@ -42,7 +42,7 @@ Readings = Sequence[tuple[float, float]]
 
 
 class Stall(NamedTuple):
-    """Without a tick from start_s on (CLOCK_MONOTONIC)."""
+    """No tick came for length_s from start_s on (CLOCK_MONOTONIC)."""
 
     start_s: float
     length_s: float

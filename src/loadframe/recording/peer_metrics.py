@@ -42,7 +42,7 @@ class Connections:
         return self._together(self.by_process.values())
 
     def looks_at_listeners(self) -> list[Look]:
-        """With the looks at listening sockets only, which are many times as frequent."""
+        """As `looks`, with the looks at listening sockets only, which are many times as frequent."""
         return self._together(_looks(process, SOCKETS, LISTENERS) for process in self._processes)
 
     def _together(self, of_processes: Iterable[Iterable[tuple[float, list[OpenSocket]]]]) -> list[Look]:

@@ -45,7 +45,7 @@ def _grown(first: ProcessStat, last: ProcessStat, prefix: str) -> dict[str, floa
 
 
 def after(first: ProcessStat, ended: Sequence[ProcessStat]) -> ProcessStat:
-    """Plus what was seen of children that ended since: they count once, as themselves."""
+    """A process's numbers plus what was seen of children that ended since: they count once, as themselves."""
     if not ended:
         return first
     of_all = {
@@ -208,7 +208,7 @@ def open_files(members: Collection[Entries]) -> Metrics:
 
 
 def nearness(metrics: Metrics) -> tuple[float, float]:
-    """To the limit of open files; without a limit, or as tie-breaker, how many it has."""
+    """How near a process is to the limit of open files; without a limit, or as tie-breaker, how many it has."""
     count = metrics.get("open_files", -1.0)
     return count / max(metrics.get("open_files.limit", math.inf), 1.0), count
 

@@ -152,7 +152,7 @@ class ProcessInWindow:
 
     @cached_property
     def switch_rates(self) -> dict[int, tuple[float, float]]:
-        """Per thread: voluntary and involuntary ones per second."""
+        """Per thread: voluntary and involuntary context switches per second."""
 
         def numbers(task: TaskTexts) -> tuple[int, int] | None:
             status = procfs.parse_process_status(task.stat)

@@ -223,7 +223,7 @@ def parse_protocol(data: bytes, protocol: str) -> dict[str, int]:
 
 
 def parse_sockets(data: bytes) -> dict[str, int]:
-    """Of the line "TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 12"."""
+    """The numbers of the line "TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 12"."""
     for line in data.splitlines():
         words = line.split()
         if words[:1] == [b"TCP:"]:

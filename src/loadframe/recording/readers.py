@@ -24,12 +24,12 @@ COUNTER_MARGIN_S = 1.5
 """Notes of server counters come once per second: those nearest to a window's edges may lie this far outside."""
 
 MOST_MEMORY_BYTES, FREE_BYTES, PER_BYTE = 2 << 30, 4 << 20, 20
-"""For the ticks held at once: FREE_BYTES plus PER_BYTE times the recording's size on the disk, at most
+"""Memory for the ticks held at once: FREE_BYTES plus PER_BYTE times the recording's size on the disk, at most
 MOST_MEMORY_BYTES, whatever its blocks decompress to. Our recordings hold 6 to 14 times their size."""
 _TICK_BYTES, _ENTRY_BYTES = 500, 200
 """As Python objects, in addition to their bytes."""
 MOST_HELD_BYTES = 128 << 20
-"""Of a recording whose every tick is read; a larger one is thinned."""
+"""Memory for a recording whose every tick is read; a larger one is thinned."""
 FEW_BLOCKS = 10
 """Sampled to estimate how much a recording holds."""
 

@@ -100,7 +100,7 @@ class CgroupFiles(HeldFiles):
 
 @cache
 def size_counts_open_files(root: Path) -> bool:
-    """Of /proc/PID/fd: since Linux 6.2."""
+    """Whether the size of /proc/PID/fd is the number of open files (Linux 6.2 and later)."""
     path = root / "proc/self/fd"
     with suppress(OSError):
         return 0 < path.stat().st_size == len(list(path.iterdir())) - 1  # listing it has it open itself
@@ -145,7 +145,7 @@ class ProcessFiles(HeldFiles):
             raise
 
     def census(self) -> bool:
-        """Only whether it lives, and its CPU time; nothing before the first `sample`."""
+        """As `sample`, but only whether it lives, and its CPU time; nothing before the first `sample`."""
         if self.looked_s == -math.inf:
             return True
         if self._clock is None or self._threads.count > MANY_THREADS:

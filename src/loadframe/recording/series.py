@@ -39,8 +39,8 @@ class MetricSeries:
 
 MOST_SENTENCES, LONGEST_SENTENCE = 100, 1_000
 MOST_ENTRIES = 800_000
-"""Of a recording that is tabulated tick by tick: 10 to 20 us of CPU each. A longer one is thinned, like one of more
-than readers.MOST_HELD_BYTES (benchmarks/report.py)."""
+"""Entries of a recording that is tabulated tick by tick: 10 to 20 us of CPU each. A longer one is thinned, like one of
+more than readers.MOST_HELD_BYTES (benchmarks/report.py)."""
 LONGEST_BETWEEN_NOTES_S = 3.0
 """The server is asked once per second; notes farther apart are of different steps."""
 

@@ -87,7 +87,7 @@ class Source:
 
 
 def derived(row: Derivation, *metrics: str, absent: str = NOT_IN_THIS_KERNEL, path: str = "") -> Source:
-    """Of two looks at a file that recordings also have. path: by default where they read it."""
+    """The source of two looks at a file that recordings also have. path: by default where they read it."""
 
     def parse(pair: Pair) -> Metrics:
         values, reasons = row.looks({row.source: pair.first}, {row.source: pair.last}, pair.elapsed_s)

@@ -270,7 +270,7 @@ FIELDS = 16
 
 @dataclass(frozen=True, slots=True)
 class InterfaceCounts:
-    """Since the interface exists, with the headers of every frame."""
+    """Bytes and packets since the interface exists, with the headers of every frame."""
 
     received_bytes: int
     received_packets: int
@@ -279,7 +279,7 @@ class InterfaceCounts:
 
 
 def parse_interfaces(text: bytes) -> dict[str, InterfaceCounts]:
-    """RecordingError."""
+    """By name. RecordingError for an invalid count."""
     interfaces = {}
     for line in text.splitlines():
         name, colon, rest = line.partition(b":")

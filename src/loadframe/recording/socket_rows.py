@@ -101,7 +101,8 @@ def parse_rows(data: bytes) -> list[OpenSocket]:
 
 
 def fullest(queues: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Of (connections that wait, how many may). The kernel admits one more than that (sk_acceptq_is_full)."""
+    """The fullest of queues (connections that wait, how many may). The kernel admits one more than that
+    (sk_acceptq_is_full)."""
     return max(queues, key=lambda queue: (queue[0] / queue[1], -queue[1]))
 
 
@@ -173,7 +174,7 @@ def unix_request(states: int) -> bytes:
 
 
 def netlink(timeout_s: int) -> socket.socket:
-    """In this thread's network namespace. OSError."""
+    """A netlink socket in this thread's network namespace. OSError."""
     asking = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, SOCK_DIAG)
     # Not settimeout, which would call poll(2) before each answer.
     asking.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", timeout_s, 0))
@@ -206,8 +207,8 @@ _LONGEST = 1 << 16
 
 
 def listeners() -> dict[int, tuple[int, int]]:
-    """Of our network namespace's stream sockets, by inode: connections that wait, and how many may (the smaller of
-    backlog and net.core.somaxconn). RecordingError."""
+    """Listening stream sockets of our network namespace, by inode: connections that wait, and how many may (the smaller
+    of backlog and net.core.somaxconn). RecordingError."""
     inet = {inode: (waiting, most) for *_, waiting, most, _, inode in _inet_messages(LISTEN)}
     return inet | {inode: unix.queues for inode, unix in unix_sockets(1 << LISTEN).items()}
 
@@ -220,13 +221,13 @@ def established(port: int, families: Sequence[int] = FAMILIES, *, asking: "Askin
 
 
 def families_of(port: int, *, asking: "Asking | None" = None) -> tuple[int, ...]:
-    """Of the sockets that listen at this local port; all if none does. RecordingError."""
+    """Address families of the sockets that listen at this local port; all if none does. RecordingError."""
     there = {family for family, *_ in _inet_messages(LISTEN, port, FAMILIES, asking)}
     return tuple(family for family in FAMILIES if family in there) or FAMILIES
 
 
 def users_of(port: int, *, asking: "Asking | None" = None) -> frozenset[int]:
-    """As `families_of`."""
+    """User ids, as `families_of`."""
     return frozenset(user for *_, user, _ in _inet_messages(LISTEN, port, FAMILIES, asking))
 
 

@@ -151,7 +151,7 @@ class SocketSampler:
         self._view = memoryview(self._buffer)
 
     def sample(self, now_s: float, processes: Iterable[ProcessFiles]) -> None:
-        """An entry per process, of all sockets or only of listening ones."""
+        """Append an entry per process, of all sockets or only of listening ones."""
         at_all = self._live and self.schedule.is_due(now_s)
         if not at_all and not (self._live and self._at_listeners.is_due(now_s)):
             return
@@ -291,7 +291,7 @@ class SocketSampler:
 
 
 def open_sockets(directory: int) -> tuple[dict[int, int], int]:
-    """By inode, and the number of all descriptors. OSError."""
+    """Sockets by inode, and the number of all descriptors. OSError."""
     descriptors: dict[int, int] = {}
     with opened("fd", directory) as folder:
         names = os.listdir(folder)  # noqa: PTH208 - a held directory

@@ -133,7 +133,7 @@ Disks = dict[str, DiskCounters]
 
 
 def both(first: Disks, last: Disks) -> list[tuple[DiskCounters, DiskCounters]]:
-    """RecordingError if there is none."""
+    """Disks at both moments. RecordingError if there is none."""
     pairs = [(first[name], disk) for name, disk in last.items() if name in first]
     if not pairs:
         raise RecordingError("No disk was recorded.")

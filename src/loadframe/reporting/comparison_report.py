@@ -51,7 +51,8 @@ LEVELS: Mapping[Answer, str] = {"proven-worse": "error", "cannot-tell": "warning
 
 
 def github_annotations(comparisons: Sequence[Comparison]) -> list[str]:
-    """https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands"""
+    """A workflow command per verdict:
+    https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands"""
     commands = []
     for comparison in comparisons:
         level = "warning" if comparison.verdict.decision == "worse" else "notice"
@@ -98,8 +99,8 @@ NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_xml(comparisons: Sequence[Comparison]) -> bytes:
-    """As Ant writes it and Jenkins and GitLab read it, a test for each comparison. Failed: proven worse by more than
-    the margin. Skipped: undecided."""
+    """A JUnit document as Ant writes it and Jenkins and GitLab read it, a test for each comparison. Failed: proven
+    worse by more than the margin. Skipped: undecided."""
     cases = [_case(comparison) for comparison in comparisons]
     failures, skipped = (sum(case.find(kind) is not None for case in cases) for kind in ("failure", "skipped"))
     counts = {"tests": str(len(cases)), "failures": str(failures), "errors": "0", "skipped": str(skipped)}

@@ -25,7 +25,7 @@ COUNTED = frozenset({"step", "level", "block", "errors"})
 
 
 def address(round_: Round, level: float | None = None) -> str:
-    """Of a round's steps, or of those at a level; "" where they are not shown."""
+    """The anchor of a round's steps, or of those at a level; "" where they are not shown."""
     at = "" if level is None else f"-{_anchor(level)}"
     return f"#data-{round_.number}{at}" if round_.footprint else ""
 

@@ -270,6 +270,7 @@ def brief_quality(run_quality: RunQuality | None) -> Aside:
 
 
 def reproduce(run: str, *lines: tuple[str, str]) -> Section:
+    """{run} and {study} become the run folder and its study."""
     places = {"run": shlex.quote(run), "study": shlex.quote(f"{run}/study.toml")}
     again = ("loadframe report {run}", "this page again, from the record")
     commands = tuple((command.format(**places), what) for command, what in (*lines, again))

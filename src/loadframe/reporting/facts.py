@@ -172,7 +172,7 @@ def shown(value: SettingValue | None) -> str:
 
 
 def was_cut(change: Change, effective: Mapping[str, SettingValue]) -> bool:
-    """Below the requested value, or different where they are no numbers."""
+    """Whether a value is below the requested one, or differs where they are no numbers."""
     if change.setting not in effective or same_value(effective[change.setting], change.after):
         return False
     try:

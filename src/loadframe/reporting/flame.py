@@ -100,7 +100,7 @@ def quality_sentence(profile: Profile) -> str:
 
 
 def with_flame(inv: Investigation) -> tuple[Profile, ...]:
-    """The target's, past the bend first, then the driver's at high load."""
+    """Profiles to draw: the target's, past the bend first, then the driver's at high load."""
     driver = [profile for profile in of_kind(inv, "cpu", "driver") if profile.place in HIGH][:1]
     target = sorted(of_kind(inv, "cpu"), key=lambda profile: profile.place not in HIGH)
     return tuple(profile for profile in (*target, *driver) if profile.flame)
@@ -336,7 +336,7 @@ class TitledStacks:
 
 
 def speedscope_json(name: str, profiles: Sequence[TitledStacks]) -> dict[str, Any]:
-    """For https://www.speedscope.app; equal frames are written once."""
+    """A document for https://www.speedscope.app; equal frames are written once."""
     frames: dict[str, int] = {}
     return {
         "$schema": "https://www.speedscope.app/file-format-schema.json",

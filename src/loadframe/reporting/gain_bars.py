@@ -141,7 +141,7 @@ class _Drawing(Canvas):
 
 
 def ladder(inv: Investigation, size: Size) -> Plot | None:
-    """Logarithmic: equal lengths are equal factors. None for fewer than two."""
+    """A logarithmic waterfall: equal lengths are equal factors. None for fewer than two."""
     rows: list[Row] = []
     reached = 1.0
     for step in inv.ladder:

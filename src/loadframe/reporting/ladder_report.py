@@ -18,7 +18,7 @@ def states(ladder: Ladder) -> tuple[StateUse, ...]:
 
 
 def sentences(ladder: Ladder) -> Iterator[str]:
-    """At the start and with everything kept; where nothing was kept, over the tried states."""
+    """The busiest thread at the start and with everything kept; where nothing was kept, over the tried states."""
     uses, kept = {use.state: use for use in reversed(states(ladder))}, " + ".join(rung.change for rung in ladder.kept)
     if "" not in uses:
         return

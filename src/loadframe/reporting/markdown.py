@@ -8,9 +8,10 @@ from loadframe.reporting import change_words
 from loadframe.reporting import document as doc
 
 MARKUP = re.compile(r"[\\`*<>&|\[\]~$@#]|(?<![^\W_])_|_(?![^\W_])|:(?=//)|(?<=\bwww)\.", re.I)
-"""Anywhere in a line. An underscore within a word is none; "@" and "#" would be mentions, "://" and "www." links."""
+"""Markup anywhere in a line. An underscore within a word is none; "@" and "#" would be mentions, "://" and "www."
+links."""
 BEGINS = re.compile(r"^(?= ?[-+](?:\s|$|-))|(?:^ ?\d{1,9})(?=[.)](?:\s|$))")
-"""At the beginning of a line: an item, a rule."""
+"""Markup at the beginning of a line: an item, a rule."""
 NOT_BROKEN = "&#8203;"
 
 

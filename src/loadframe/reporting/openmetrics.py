@@ -24,8 +24,8 @@ class Sample:
 
 
 def text(samples: Iterable[Sample], families: Mapping[str, str]) -> str:
-    """Ended by "# EOF". NaN is left out; of two samples with one name and labels the first is kept, as a reader refuses
-    the second. KeyError for an undeclared family."""
+    """A text ended by "# EOF". NaN is left out; of two samples with one name and labels the first is kept, as a reader
+    refuses the second. KeyError for an undeclared family."""
     lines: dict[str, dict[str, str]] = {}
     for sample in samples:
         if sample.family not in families:

@@ -31,12 +31,12 @@ SCALES: Mapping[str, tuple[float, str]] = {
 }
 PALETTE = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#9d755d", "#72b7b2")
 OTHERS = (AFTER, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""Of alternatives (Okabe and Ito); further ones repeat them in dashes."""
+"""Colours of alternatives (Okabe and Ito); further ones repeat them in dashes."""
 BOX_WIDTH = 12
 
 
 class Picture(Protocol):
-    """Of some states. rounds: these, each with the name of its chart."""
+    """A picture of some states. rounds: these, each with the name of its chart."""
 
     def rounds(self, inv: Investigation) -> list[tuple[str, facts.Series]]: ...
 
@@ -279,7 +279,7 @@ def forecast_title(inv: Investigation) -> str:
 
 
 def components(inv: Investigation, what: str, size: Size) -> Plot | None:
-    """Over the load, in the first state. what: the metric without the component."""
+    """Use over the load, in the first state. what: the metric without the component."""
     rows = next((round_.footprint for round_ in inv.rounds if round_.footprint), ())
     names = sorted({name for row in rows for name in row if name.endswith(f".{what}")} - {f"target.{what}"})
     if len(names) < 2:

@@ -126,7 +126,7 @@ def _registered(record: type[Any]) -> Form:
 
 SCALE = 2.0  # pixels of a PNG per CSS pixel
 CHARACTER_PX = 8.0
-"""Average of a title's 15-pixel type."""
+"""An average character of a title's 15-pixel type."""
 FLAME_RULES = re.compile(r"^(?:\.flame |\.k-|\.difference ).*$", re.M)
 
 

@@ -81,7 +81,7 @@ def percent(share: float | None) -> str:
 
 
 def seconds(value: float) -> str:
-    """In at most two units; days from two days on."""
+    """A duration in at most two units; days from two days on."""
     if value < 90:
         return f"{plain(value)} s"
     if value < 5400:

@@ -23,7 +23,7 @@ LOG_SCALE = " (log scale)"
 MOST_TICKS = 7
 LABEL_HEIGHT = 14
 CHARACTER_PX = 6.9
-"""Of 12-pixel type, generous: a browser may lack the font that the engine measures."""
+"""A character of 12-pixel type, generous: a browser may lack the font that the engine measures."""
 SLACK = 1.2
 """Extra pixels per character: a wider font than those of FONT would cut off the last names."""
 Row = Mapping[str, Any]
@@ -144,7 +144,7 @@ class Plot:
         self._layers.append({"data": named, "mark": {"type": kind, **look}, "encoding": dict(encoding)})
 
     def draw(self, kind: str, rows: Rows, colour: str, field: str = "value", to: str = "", **look: Any) -> None:
-        """On both axes, at this field of the rows, or from it to another."""
+        """A mark on both axes, at this field of the rows, or from it to another."""
         y2 = {"y2": {"field": to}} if to else {}
         if kind == "line":
             self._lines.append((colour, [(row[self.x["field"]], row[field]) for row in rows]))

@@ -68,7 +68,7 @@ class Rounds:
 
 
 def flagged(steps: Steps, stops: Sequence[Stop]) -> list[Step]:
-    """Those after which the target had failed: that was not known when they were written."""
+    """With a flag for those after which the target had failed: that was not known when they were written."""
     after = {stop.step for stop in stops}
     return [
         replace(step, flags=tuple(dict.fromkeys((*step.flags, NOT_RECOVERED)))) if step.number in after else step
@@ -114,7 +114,7 @@ SHORTEST_MS = 1e-9
 
 
 def faults_of(investigation: Investigation) -> Iterator[str]:
-    """Of its rounds, its variants, and its latencies."""
+    """Faults of its rounds, its variants, and its latencies."""
     alternatives = (alternative.round for alternative in investigation.alternatives)
     yield from faults_of_rounds((*investigation.rounds, *alternatives))
     for variant in investigation.variants:

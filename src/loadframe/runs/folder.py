@@ -139,7 +139,7 @@ class RunFolder:
         self.write_text(REPORT, page)
 
     def new_recording(self, name: str = RECORDING) -> int:
-        """For appending; the caller closes the descriptor."""
+        """Open for appending; the caller closes the descriptor."""
         with self._writing(name):
             return self._files.new_file(name)
 
@@ -160,7 +160,7 @@ class RunFolder:
             self._files.append(name, encode(schema, record) + b"\n")
 
     def cut_torn_line(self, name: str) -> None:
-        """Of a killed run, so that whole ones can follow."""
+        """Remove a killed run's incomplete last line, so that whole ones can follow."""
         whole = self._bytes(name, MOST_LINES_BYTES).rfind(b"\n") + 1
         with self._writing(name):
             self._files.cut(name, whole)
@@ -219,7 +219,7 @@ class RunFolder:
         return [*filter(None, [old]), *self.records("stops.jsonl", "stop", Stop)]
 
     def stop(self) -> Stop | None:
-        """At the lowest load of the state in which the target failed first."""
+        """The failure at the lowest load of the state in which the target failed first."""
         stops = self.stops()
         first = [stop for stop in stops if stop.treatment == stops[0].treatment]
         return min(first, key=lambda stop: stop.level, default=None)
@@ -331,11 +331,11 @@ class RunFolder:
             raise RunError(f"{self.place(name)} is not a histogram of latencies: {error}", remedy=DAMAGED) from error
 
     def latency_payload(self, number: int) -> bytes | None:
-        """In base64, checked; None where there is none. RunError as `latency_counts`."""
+        """The histogram in base64, checked; None where there is none. RunError as `latency_counts`."""
         return None if self.latency_counts(number) is None else payload(self._bytes(_histogram(number), MOST_LOG_BYTES))
 
     def requests(self, number: int) -> bytes:
-        """As the driver wrote it, or b"". RunError where it is damaged or too large."""
+        """The log as the driver wrote it, or b"". RunError where it is damaged or too large."""
         name = _requests(number)
         if not self.has(name):
             return b""

@@ -176,7 +176,7 @@ def _adapter(record_type: Any) -> TypeAdapter[Any]:
 
 
 def encode(schema: NamedSchema, record: object) -> bytes:
-    """The schema comes first. Numbers that are not finite become null."""
+    """A line of JSON, the schema first. Numbers that are not finite become null."""
     body, known = _adapter(type(record)).dump_json(record, by_alias=True), _known(schema)
     head = f'{{"schema":"loadframe.{known.name}/{known.version}"'.encode()
     return head + (b"," + body[1:] if body != b"{}" else b"}")
@@ -196,7 +196,7 @@ def decode(schema: NamedSchema, data: bytes, record_type: type[Record], *, where
 
 
 def decode_document(schema: NamedSchema, data: bytes, *, where: str) -> dict[str, Any]:
-    """In the current version, without the schema. RunError as `decode`."""
+    """The document in the current version, without the schema. RunError as `decode`."""
     try:
         body = parse_json(data)
         for value in parts(body):

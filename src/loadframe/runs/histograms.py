@@ -34,7 +34,7 @@ def histogram_log(step: Step, latencies_ms: NDArray[np.float32]) -> str:
 
 
 def begun_log() -> tuple[io.StringIO, HistogramLogWriter]:
-    """Its head, and a writer that appends to it."""
+    """The head of a log, and a writer that appends to it."""
     text = io.StringIO()
     log = HistogramLogWriter(text)
     log.output_log_format_version()
@@ -43,7 +43,7 @@ def begun_log() -> tuple[io.StringIO, HistogramLogWriter]:
 
 
 def bin_latencies_ms() -> NDArray[np.float64]:
-    """The middles, rising; shape (BINS,). Within 0.05 % of the latency in whole microseconds."""
+    """The middle of each bin (ms), rising; shape (BINS,). Within 0.05 % of the latency in whole microseconds."""
     index = np.arange(BINS)
     doubled = np.maximum(index // HALF_BUCKET - 1, 0)
     lowest = (index - doubled * HALF_BUCKET) << doubled
@@ -58,7 +58,7 @@ def payload(log: bytes) -> bytes:
 
 
 def read_counts(log: bytes) -> NDArray[np.int64]:
-    """Shape (BINS,). ValueError, in words, for an invalid log."""
+    """Requests per bin, shape (BINS,). ValueError, in words, for an invalid log."""
     histogram = hdr_histogram.decode(payload(log), MOST_PLAIN_BYTES)
     if (histogram.digits, histogram.lowest, histogram.highest) != (DIGITS, SHORTEST_LATENCY_US, LONGEST_LATENCY_US):
         raise ValueError(

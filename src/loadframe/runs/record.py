@@ -18,7 +18,7 @@ ALWAYS = (
     "workload.silence_ms",
     "system.stall.longest_ms",
 )
-"""In every report, besides those that are evidence."""
+"""Metrics in every report, besides those that are evidence."""
 BEYOND_P999 = 1000
 """A request in 1,000 lies beyond p99.9."""
 OF_EACH_PIECE = ("cpu.cores", "memory.rss", "io.read_bytes", "io.write_bytes")

@@ -19,9 +19,9 @@ BUILDERS: dict[str, tuple[Builder, ...]] = {
 
 
 def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
-    """In the findings' order; for one finding free ones first, known ones before a study's settings, last those that
-    nothing speaks for. A remedy known to raise a later finding's limit addresses both, as do remedies for what a stage
-    waits for in its server."""
+    """Remedies in the findings' order; for one finding free ones first, known ones before a study's settings, last
+    those that nothing speaks for. A remedy known to raise a later finding's limit addresses both, as do remedies for
+    what a stage waits for in its server."""
     chosen: dict[str, Remedy] = {}
     for finding in _causes_first(findings):
         remedies = [remedy for build in BUILDERS.get(finding.id, ()) if (remedy := build(situation)) is not None]
@@ -53,7 +53,8 @@ def _causes_first(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def proposed_for(round_: Round, situation: Situation) -> tuple[Remedy, ...]:
-    """Without a remedy for a finding, if throughput stops growing, all declared settings, for no cause."""
+    """Remedies for a round's findings; without any, if throughput stops growing, all declared settings, for no
+    cause."""
     proposed = propose(round_.findings, situation)
     return (
         proposed
@@ -63,7 +64,7 @@ def proposed_for(round_: Round, situation: Situation) -> tuple[Remedy, ...]:
 
 
 def joined(remedies: Sequence[Remedy]) -> Remedy:
-    """For limits in series. The later one counts for a setting that two of them change."""
+    """Several as one, for limits in series. The later one counts for a setting that two of them change."""
     changes: dict[tuple[str, str], Change] = {}
     for change in (change for remedy in remedies for change in remedy.changes):
         known = changes.get((change.layer, change.setting))

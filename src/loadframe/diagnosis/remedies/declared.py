@@ -13,7 +13,7 @@ from loadframe.model import DRIVER_BESIDE, OTHERS, Change, Finding, Knob, Layer,
 FURTHER = 4.0
 """Factor to the first declared value that is tried: large enough to be felt, small against a machine."""
 MOST = 6
-"""Settings tried for a cause: each trial takes a share of the budget and of the error."""
+"""Most settings tried for a cause: each trial takes a share of the budget and of the error."""
 WHOSE: Mapping[Layer, str] = {"server": "service", "application": "workload"}
 NAMED: Mapping[str, tuple[str, ...]] = toml_rows(Path(__file__).with_suffix(".toml"))["parts"]
 NOT_THE_TARGETS = frozenset({DRIVER_LIMITED, DRIVER_BESIDE, OTHERS})
@@ -33,7 +33,7 @@ class _Ranked:
 
 
 def remedies(finding: Finding, situation: Situation) -> tuple[Remedy, ...]:
-    """None for a cause that no setting declares and that is not inside a service."""
+    """Changes of settings; none for a cause that no setting declares and that is not inside a service."""
     choices = [ranked for knob in situation.knobs if (ranked := _ranked(finding, situation, knob)) is not None]
     return tuple(
         _remedy((finding.id,), situation, choice) for choice in sorted(choices, key=lambda choice: choice.rank)[:MOST]
@@ -41,7 +41,7 @@ def remedies(finding: Finding, situation: Situation) -> tuple[Remedy, ...]:
 
 
 def because_declared(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
-    """For a curve that stops growing without another remedy; a gain names no cause."""
+    """Changes of settings for a curve that stops growing without another remedy; a gain names no cause."""
     if any(finding.id in NOT_THE_TARGETS for finding in findings):
         return ()
     choices = []

@@ -44,7 +44,7 @@ UNKNOWN = "[unknown]"
 KERNEL_SUFFIX = "_[k]"
 APPENDED = re.compile(r"\.(isra|part|constprop|cold|llvm)(\.\d{1,20})?$")
 LONGEST_APPENDED = 31
-"""Of a match of APPENDED: a name with thousands of suffixes is searched once for each, so no further back."""
+"""Longest match of APPENDED: a name with thousands of suffixes is searched once for each, so no further back."""
 LONGEST_SYMBOL = 4096
 """Whoever runs another program chooses the names in its file."""
 
@@ -128,8 +128,8 @@ class Permission:
 
 
 def permission() -> Permission:
-    """By trying, from the most to the least: perf's files, capabilities and security modules are too many to foresee
-    the answer. Takes a tenth of a second."""
+    """Try it, from the most to the least: perf's files, capabilities and security modules are too many to foresee the
+    answer. Takes a tenth of a second."""
     perf = located("perf")
     if perf is None:
         return Permission(None, (lacks("perf", INSTALL),))
@@ -141,7 +141,7 @@ def permission() -> Permission:
 
 
 def frequency_hz(cpus: int) -> int:
-    """Per CPU; odd, so as not to be in step with anything periodic."""
+    """Samples per second and CPU; odd, so as not to be in step with anything periodic."""
     return max(LEAST_HZ, min(MOST_HZ, SAMPLES_PER_S // max(cpus, 1))) | 1
 
 

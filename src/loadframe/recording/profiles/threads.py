@@ -31,7 +31,7 @@ _STACK_LINE = re.compile(rb"\[<[0-9a-fx]+>\] ([^\s+]+)")
 
 
 def look(root: Path, pid: int, now_s: float, *, futex: int | None = None) -> list[Sample]:
-    """None if the process is gone. root: for recorded trees."""
+    """A sample per thread; none if the process is gone. root: for recorded trees."""
     tasks = root / f"proc/{pid}/task"
     try:
         threads = os.listdir(tasks)  # noqa: PTH208 - names alone, many times a second
