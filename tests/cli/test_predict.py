@@ -170,5 +170,5 @@ def test_from_a_run_it_is_kept_and_verified(study: Path, tmp_path: Path, here: C
     assert found["refused"] is None
     assert [score["load"] for score in found["scored"]] == [6]
     assert (tmp_path / found["run"] / "steps.jsonl").exists()
-    assert here(run, "--treatment", "D").exit_code == 1
+    assert here(run, "--treatment", "D").exit_code == 2
     assert len(json.loads((tmp_path / run / "forecasts.json").read_text())["forecasts"]) == 1

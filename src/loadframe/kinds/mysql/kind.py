@@ -61,7 +61,8 @@ MYSQL_PACKAGE = Package(
 @functools.cache
 def known_options(server: str) -> frozenset[str]:
     """Every option with a value, from the server's own help; with underscores."""
-    text = ask(server, "--no-defaults", "--verbose", "--help").stdout
+    # Before it prints its help, mysqld makes and removes a file in its data directory: in /proc it cannot.
+    text = ask(server, "--no-defaults", "--datadir=/proc/", "--verbose", "--help").stdout
     table = text.partition("\nVariables (--variable-name=value)\n")[2]
     rows = (line.split() for line in table.splitlines())
     names = (row[0] for row in rows if row and re.fullmatch(r"[a-z][a-z0-9_-]+", row[0]))
