@@ -1,0 +1,1 @@
+"""Cages: the control groups of a component, with what they allow."""

@@ -1,0 +1,1 @@
+"""Servers under test, one file each, with their catalogues of settings."""

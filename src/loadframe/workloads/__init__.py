@@ -1,0 +1,1 @@
+"""Load drivers, one file each, and the request log that all of them write."""
