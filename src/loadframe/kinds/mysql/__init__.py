@@ -1,0 +1,1 @@
+"""MariaDB and MySQL: settings, remedies, counters, and private and attached servers."""

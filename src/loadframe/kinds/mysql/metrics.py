@@ -1,3 +1,5 @@
+"""Metrics of MariaDB and MySQL that follow from their counters."""
+
 from collections.abc import Callable
 from operator import add
 

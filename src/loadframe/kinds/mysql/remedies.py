@@ -1,3 +1,5 @@
+"""Remedies of MariaDB and MySQL."""
+
 from dataclasses import dataclass
 from functools import partial
 

@@ -1,0 +1,1 @@
+"""PostgreSQL: settings, remedies, counters, and private and attached servers."""

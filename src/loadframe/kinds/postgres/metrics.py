@@ -1,3 +1,5 @@
+"""Metrics of PostgreSQL that follow from its counters."""
+
 from loadframe.knowledge.metric import connections, derived, of_both, ratio, requests, share
 
 DERIVED = (

@@ -1,3 +1,5 @@
+"""Remedies of PostgreSQL."""
+
 from loadframe.knowledge.remedy import Builders, Situation, enlarged, raised_alone, server_change, text
 from loadframe.model import Price, Remedy
 

@@ -1,3 +1,5 @@
+"""Remedies for any service: what the kernel allows its processes."""
+
 from loadframe.knowledge.remedy import NOFILE, OPEN_FILES, Builders, Situation, link, more_open_files
 from loadframe.model import Remedy
 

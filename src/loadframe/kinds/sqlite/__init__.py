@@ -1,0 +1,1 @@
+"""SQLite: settings, remedies, and its file as a target."""

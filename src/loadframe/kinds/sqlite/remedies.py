@@ -1,3 +1,5 @@
+"""Remedies of SQLite."""
+
 from loadframe.knowledge.remedy import Builders, Situation, server_change, text, whole
 from loadframe.model import Price, Remedy
 

@@ -1,0 +1,1 @@
+"""A server behind a URL as a target."""

@@ -1,0 +1,1 @@
+"""nginx: settings, remedies, counters, and a private web server or cache."""

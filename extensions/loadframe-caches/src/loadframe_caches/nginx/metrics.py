@@ -1,3 +1,5 @@
+"""Metrics of nginx that follow from its counters, as a web server and as a cache."""
+
 from loadframe.knowledge.metric import Derived, requests, share
 
 DERIVED = (

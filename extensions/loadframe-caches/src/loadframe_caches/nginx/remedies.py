@@ -1,3 +1,5 @@
+"""Remedies of nginx, as a web server and as a cache."""
+
 import math
 
 from loadframe.knowledge.remedy import (

@@ -1,0 +1,1 @@
+"""Squid: settings, remedies, counters, and a private cache."""

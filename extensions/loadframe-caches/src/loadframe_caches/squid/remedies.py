@@ -1,3 +1,5 @@
+"""Remedies of Squid."""
+
 from loadframe.knowledge.remedy import (
     OTHER_FILES,
     Builders,

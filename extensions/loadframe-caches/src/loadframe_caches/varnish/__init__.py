@@ -1,0 +1,1 @@
+"""Varnish: settings, remedies, counters, and a private cache."""

@@ -1,3 +1,5 @@
+"""Remedies of Varnish."""
+
 from loadframe.knowledge.remedy import Builders, Situation, enlarged, raised, round_up, server_change, text, whole
 from loadframe.model import Price, Remedy
 

@@ -1,0 +1,1 @@
+"""What runs inside the processes of locust; nothing else imports it."""
