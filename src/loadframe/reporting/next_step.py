@@ -147,6 +147,8 @@ def _to_confirm(inv: Investigation) -> NextStep | None:
         why = f"Changing {changed} has no proven gain. {why}"
         counts = "expose what the service counts of its queues and pools (target.metrics)"
         declare = f"Declare further settings as [target.setting.NAME], or {counts}."
+        if inv.study.target_kind != "service":  # its settings are of a list
+            declare = "Try another of its settings: name it in a [[change]] of the study."
         return _could_confirm(inv, finding, why) or NextStep(declare, why)
     if not without_remedy:
         return None
