@@ -549,6 +549,8 @@ def test_what_would_confirm_a_number_in_service_is_the_next_step(farm: Investiga
     tried = replace(inv, outcome=replace(inv.outcome, kind="no-proven-gain"))
     assert next_step(tried).action.startswith("Declare further settings as [target.setting.NAME]")
     assert "has no proven gain. 200/s x 20 ms is 4." in next_step(tried).why
+    listed = replace(tried, study=replace(tried.study, target_kind="mariadb"))
+    assert next_step(listed).action.startswith("Try another of its settings"), "a study declares none of this kind"
     pool = Remedy("service.pool.8", "pool = 8", (finding.id,), (), Price())
     left = UntriedRemedy(pool, "too little of the budget is left to prove it; give measure.budget more time")
     one = replace(tried, rounds=(replace(tried.rounds[0], untried=(left,)),))
