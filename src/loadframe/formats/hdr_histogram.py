@@ -42,7 +42,7 @@ class Histogram:
 
 
 def half_bucket(digits: int) -> int:
-    """Bins of each doubling, for so many significant digits."""
+    """How many bins each doubling of the value has, so that values keep this many significant digits."""
     return 1 << (2 * int(10**digits) - 1).bit_length() - 1
 
 

@@ -133,8 +133,8 @@ class Lease:
         return self._unprivileged(privilege.free_user(besides=self._user))
 
     def account(self, *preferred: str) -> Privilege:
-        """The first of these accounts that exists, else that of `runs_services_as`. Never `nobody`: other programs run
-        under it."""
+        """The first of these accounts that exists, else that of `runs_services_as`. Do not name `nobody`: other
+        programs run under it."""
         if os.geteuid() != 0:
             return US
         known = {entry.pw_name for entry in pwd.getpwall()}

@@ -8,7 +8,7 @@ from loadframe.reporting.vega import AFTER, BEFORE, Plot, Size, axis_over, quant
 
 STATES = (("before", BEFORE), ("after", AFTER))
 COLUMNS = ("Requests", "Mean", "p50", "p99", "p99.9", "Max")
-BEYOND = {"p99": 100, "p99.9": 1000}  # of so many requests one lies beyond it
+BEYOND = {"p99": 100, "p99.9": 1000}  # requests for each one that is slower
 UNBROKEN = "\u00a0"
 SLOWER = 2.0  # a smaller factor may be noise of a percentile
 FEW_BEYOND = 10
