@@ -70,10 +70,11 @@ def note(inv: Investigation) -> str:
     return f"{meaning} {change_words.parts_sentence(inv)}".rstrip()
 
 
-def _gain_words(gain: Gain) -> str:
+def _gain_words(gain: Gain, unit: str) -> str:
     floor = gain.verdict.floor
+    ratio = f"{verdict_words.ratio_words(gain.verdict)} {verdict_words.verdict_levels(gain.verdict, unit)}".rstrip()
     noise = f"noise {' to '.join(map(rounding.plain, floor))}" if floor else "noise not known"
-    return "; ".join(filter(None, (verdict_words.ratio_words(gain.verdict), verdict_words.FATES[gain.kept], noise)))
+    return "; ".join(filter(None, (ratio, verdict_words.FATES[gain.kept], noise)))
 
 
 def chart(inv: Investigation, size: Size) -> Plot | None:
@@ -81,14 +82,16 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
     if not drawn:
         return None
     across = int(size.width / CHARACTER_PX)
-    heads = [(textwrap.wrap(gain.name, across), textwrap.wrap(_gain_words(gain), across)) for gain in drawn]
+    said = [_gain_words(gain, inv.study.load_unit) for gain in drawn]
+    names = [textwrap.wrap(gain.name, across) for gain in drawn]
+    heads = list(zip(names, (textwrap.wrap(sentence, across) for sentence in said), strict=True))
     height = sum(LINE_PX * (len(name) + len(lines)) + LANE_PX + GAP_PX for name, lines in heads) + FOOT_PX
     drawing = _Drawing(Size(size.width, height), drawn)
     top = 0.0
     for gain, (name, lines) in zip(drawn, heads, strict=True):
         top = drawing.row(top, gain, name, lines)
     drawing.scale(top)
-    drawing.description = " ".join(f"{gain.name}: {_gain_words(gain)}." for gain in drawn)
+    drawing.description = " ".join(f"{gain.name}: {sentence}." for gain, sentence in zip(drawn, said, strict=True))
     return drawing
 
 
