@@ -53,6 +53,6 @@ def test_an_interval_that_goes_on_is_told(farm: Investigation) -> None:
 
 def test_the_words_for_those_who_do_not_see_it(farm: Investigation) -> None:
     page = render_page(with_floor(farm, 0.9, 1.1))
-    said = "Raise the table cache and what it stands on: 2.9 times (2.7 to 3.0) on average over 20, 40 and 80 active jobs; "
-    said += "kept; noise 0.9 to 1.1."
+    said = "Raise the table cache and what it stands on: 2.9 times (2.7 to 3.0) on average over 20, 40 and 80 active "
+    said += "jobs; kept; noise 0.9 to 1.1."
     assert said in " ".join(page.split())
