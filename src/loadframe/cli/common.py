@@ -1,9 +1,9 @@
 """What the verbs share: options, output, and the one place where errors become messages and exit codes."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -15,6 +15,7 @@ from loadframe.formats.said import words
 
 if TYPE_CHECKING:  # a press of the tab key only needs the options
     from loadframe.model import RunAnswer
+    from loadframe.progress import Progress
     from loadframe.runs.folder import RunFolder
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; everything else goes to stderr.")]
@@ -26,8 +27,6 @@ Details = Annotated[bool, typer.Option("--details", help="Print all of the repor
 Live = Annotated[bool, typer.Option("--live", help="Draw the curve, the limits and the log in the terminal meanwhile.")]
 Runs = Annotated[Path, typer.Option(metavar="DIR", help="The folder for run folders.")]
 RUNS = Path("runs")
-
-Result = TypeVar("Result")
 
 PLAIN: Mapping[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
 
@@ -159,14 +158,13 @@ def writing(path: object, refusal: type[UserError], remedy: str) -> Iterator[Non
         raise refusal(f"{path} cannot be written: {error.strerror}", remedy=remedy) from error
 
 
-def measured(as_json: bool, measure: Callable[..., Result], *, live: bool = False) -> Result:
-    """The result of `measure`, with progress shown to people. live: drawn in the terminal."""
+def progress_of(as_json: bool, *, live: bool = False) -> "AbstractContextManager[Progress]":
+    """Shown to people. live: drawn in the terminal. UsageError where that is none, MissingTool without a view."""
     from loadframe.cli.progress import check, drawn, shown
 
     if live:
         check(as_json)
-    with drawn() if live else shown(quiet=as_json) as progress:
-        return measure(progress=progress)
+    return drawn() if live else shown(quiet=as_json)
 
 
 def tell(result: "RunAnswer", as_json: bool, *, details: bool = False) -> None:

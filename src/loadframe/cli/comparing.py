@@ -11,7 +11,7 @@ import loadframe
 from loadframe.analysis import comparison as verdicts
 from loadframe.analysis import quantity, samples
 from loadframe.analysis.samples import taken_in_turns
-from loadframe.cli.common import is_folder, measured, writing
+from loadframe.cli.common import is_folder, progress_of, writing
 from loadframe.cli.terminal import answer, say
 from loadframe.errors import OutputError, SampleError, UsageError
 from loadframe.formats.csv_tables import STDIN, Sample, read_sample
@@ -133,7 +133,8 @@ def of_study(path: str, overrides: list[str], allowed: float | None, runs: Path,
     compare = partial(loadframe.compare, study, runs)
     if allowed is not None:  # a proof may end once it is known whether the loss exceeds that
         compare = partial(compare, enough=lambda verdict: verdicts.margin(verdict, allowed) != "cannot-tell")
-    return list(measured(quiet, compare))
+    with progress_of(quiet) as progress:
+        return list(compare(progress=progress))
 
 
 def files(first: str, second: str, *, lower_is_better: bool, by: str | None) -> Comparison:

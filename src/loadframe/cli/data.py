@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, cast
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Details, Json, Runs, Sets, command, is_folder, measured, opened, show, tell
+from loadframe.cli.common import RUNS, Details, Json, Runs, Sets, command, is_folder, opened, progress_of, show, tell
 from loadframe.cli.terminal import answer, deliver, emit, say
 from loadframe.entry_points import DATA_GROUP, not_installed, registered
 from loadframe.errors import MissingTool, UsageError
@@ -290,7 +290,8 @@ def _verified(
         return forecast, None
     levels = ",".join(f"{point.load:g}" for point in forecast.at)
     declared = loadframe.load_study(study, [*overrides, f"load.levels=[{levels}]"])
-    return measured(quiet, partial(loadframe.verify, forecast, declared, runs))
+    with progress_of(quiet) as progress:
+        return loadframe.verify(forecast, declared, runs, progress=progress)
 
 
 def _loads(text: str | None) -> list[float]:

@@ -2,14 +2,13 @@
 
 import os
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, command, measured, writing
+from loadframe.cli.common import RUNS, Json, Runs, command, progress_of, writing
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import StudyError, TooFewRequests
 from loadframe.system.files import Folder, Whose
@@ -60,7 +59,8 @@ def init(
         measurement = None
         try:
             if check:
-                measurement = measured(as_json, partial(loadframe.measure, study, runs))
+                with progress_of(as_json) as progress:
+                    measurement = loadframe.measure(study, runs, progress=progress)
         except TooFewRequests as error:
             beginning = beginning.slower(error)
         # once all went well: a failure leaves no file; only its owner may read it: it has words of a command

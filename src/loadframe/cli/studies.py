@@ -20,7 +20,7 @@ from loadframe.cli.common import (
     Sets,
     command,
     duration_of,
-    measured,
+    progress_of,
     show,
     tell,
 )
@@ -66,7 +66,8 @@ def result_of(
             if (over := registered(EXECUTORS_GROUP, "fleet")) is None:
                 raise not_installed(EXECUTORS_GROUP, "fleet", "--fleet")
             executor = stack.enter_context(over(fleet, study, say, drives=drives, capacities=capacities))
-        return measured(as_json, partial(carry_out, study, executor=executor, **options), live=live)
+        progress = stack.enter_context(progress_of(as_json, live=live))
+        return carry_out(study, executor=executor, progress=progress, **options)
 
 
 def investigate(
@@ -234,9 +235,8 @@ def limits(
         over_s = None if over is None else duration_of("--over", over, "10m")
         if over_s is not None and over_s < 1:
             raise UsageError(f"--over {over} is too short to see a change", remedy="Watch for at least 1s.")
-        ledger = measured(
-            as_json,
-            lambda progress: loadframe.limits(
+        with progress_of(as_json) as progress:
+            ledger = loadframe.limits(
                 pid=pid,
                 study=study,
                 server=attach,
@@ -245,8 +245,7 @@ def limits(
                 over_s=over_s,
                 stages=stages or (),
                 progress=progress if over_s is not None else None,
-            ),
-        )
+            )
         show(as_json, loadframe.ledger_json, loadframe.render_limits, ledger)
 
 

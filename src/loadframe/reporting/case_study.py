@@ -122,7 +122,10 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     brief = ((finding_words.evidence_value(piece), piece.window.partition(", at ")[0]) for piece in evidence)
     yield doc.aside("Evidence", *(" ".join(pair).strip() for pair in brief), only="screen")
     step = next_step(inv)
-    if f"Next: {step.action}".casefold() != answers.next_line(inv).casefold():
+    said = [line.removeprefix("Next: ").casefold() for line in (*answers.lines(inv), answers.next_line(inv))]
+    if step.action.casefold() in said:
+        yield doc.aside("Why", step.why, look="next")
+    else:
         why = step.why and f"Why: {step.why}"
         yield doc.aside("Next limit" if step.limit else "Next", step.action, why, look="next")
     if slower := latencies.slower(inv):

@@ -51,7 +51,7 @@ def next_step(inv: Investigation) -> NextStep:
     if inv.outcome.kind in ("stopped-answering", "driver-limited", "link-full"):
         return without_limit(inv)
     if inv.outcome.kind == "cpu-saturated" and (inv.next_limit is None or inv.next_limit.id == facts.main_id(inv)):
-        return NextStep(words.sentence(MORE_CPU), "The CPUs are the limit; no change of a setting was tried.")
+        return NextStep(words.sentence(MORE_CPU))
     if inv.next_limit is None:
         return without_limit(inv)
     limit = words.sentence(next_limit_words(inv, inv.next_limit))

@@ -305,9 +305,9 @@ def reach_sentences(reach: Reach, unit: str) -> str:
     else:
         peaks += f": {led_ratio(reach)} times, each at its own load ({interval(reach)})"
     first, then = ("" if knee is None else words.about_load(knee, unit) for knee in reach.knee)
-    knees = first and f"it bends nowhere within the tested levels; before, at {first}"
+    knees = first and f"after the changes, no bend within the tested levels; before, at {first}"
     if then:
-        knees = f"it bends at {then}{f' instead of at {first}' if first else ''}"
+        knees = f"after the changes, the curve bends at {then}{f' instead of at {first}' if first else ''}"
     return words.paragraph((peaks, knees))
 
 

@@ -26,6 +26,8 @@ SAMPLES_PER_S = 800
 """Over all CPUs: a two-second window shows shares of 10 % to within 1.5, and 13 MB/s are copied."""
 STACK_BYTES = 16384
 """Of each user stack. With 8 KiB half of MariaDB's stacks were cut off, with 16 KiB a tenth."""
+AT_ONCE = "--quiet --no-bpf-event"
+"""perf's thread for BPF programs waits up to a second before it ends (perf-record(1), tools/perf/util/bpf-event.c)."""
 STOP_S = 15.0
 PROBE_S = 10.0
 INSTALL = "apt-get install linux-perf (Debian), linux-tools-generic (Ubuntu), perf (Fedora)"
@@ -164,7 +166,7 @@ class PerfRecord:
         data = folder / "perf.data"
         what = ["--all-cpus"] if scope == "machine" else ["--pid", ",".join(map(str, pids))]
         # no cache of build ids is left in the user's home
-        quiet = "--quiet --no-buildid --no-buildid-cache --clockid CLOCK_MONOTONIC"
+        quiet = f"{AT_ONCE} --no-buildid --no-buildid-cache --clockid CLOCK_MONOTONIC"
         how = f"{quiet} -e {_event(scope)} -F {hz} --call-graph dwarf,{STACK_BYTES} -o"
         with (folder / "perf.log").open("wb") as log:
             command = [perf, "record", *how.split(), str(data), *what]
@@ -225,7 +227,7 @@ def _try(perf: str, scope: Scope) -> str | None:
     is asked for alone."""
     what = ["--all-cpus"] if scope == "machine" else []
     event = "cpu-clock:k" if scope == "processes" else _event(scope)
-    command = [perf, "record", "--quiet", "-e", event, *what, "-o", "/dev/null", "--", "true"]
+    command = [perf, "record", *AT_ONCE.split(), "-e", event, *what, "-o", "/dev/null", "--", "true"]
     try:
         done = subprocess.run(
             command,
