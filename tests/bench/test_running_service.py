@@ -32,6 +32,7 @@ from loadframe.kinds.service.discovery import find
 from loadframe.kinds.service.files import OwnFile
 from loadframe.kinds.service.target import RunningService
 from loadframe.model import TargetState
+from loadframe.reporting.answers import answer
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, validate
 from waiting import await_that
@@ -198,6 +199,33 @@ def test_it_is_found_by_the_control_group_of_its_unit_or_its_container(
     finally:
         (place.own / "cgroup.procs").write_text(str(service.pid), encoding="utf-8")
         folder.rmdir()
+
+
+@pytest.mark.long
+def test_the_quota_of_the_group_that_it_runs_in_is_the_cause(service: Service, tmp_path: Path) -> None:
+    """As of a container with a CPU limit: only the port is known."""
+    place = next((each for each in groups.hierarchies() if "cpu" in each.controllers), None)
+    quotas = {1: ("cpu.cfs_quota_us", "5000"), 2: ("cpu.max", "5000 100000")}
+    try:
+        assert place is not None
+        folder = place.top / f"loadframe-test-{service.pid}"
+        folder.mkdir()
+    except (AssertionError, OSError) as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    try:
+        (folder / quotas[place.version][0]).write_text(quotas[place.version][1], encoding="utf-8")
+        (folder / "cgroup.procs").write_text(str(service.pid), encoding="utf-8")
+        load = {"axis": "concurrency", "levels": [1, 2, 4]}
+        study = study_of({"listen": service.port}, load=load, measure={"window": "600ms", "budget": "30s"})
+        found = lab.investigate(study, tmp_path / "runs")
+        assert found.rounds[0].findings[0].id == "cgroup.cpu"
+        assert found.gain is None
+        said = answer(found)
+        assert "the CPU quota of the target's control group is used up" in said
+        assert "raise the CPU quota of its control group" in said
+    finally:
+        (place.own / "cgroup.procs").write_text(str(service.pid), encoding="utf-8")
+        assert groups.remove(folder)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="two users")

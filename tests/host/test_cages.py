@@ -119,6 +119,22 @@ def test_the_lease_knows_every_group_before_it_is_made(tree: Any, lease: Lease) 
     assert all(known)
 
 
+def test_the_group_that_limits_a_process_is_the_nearest_with_a_quota(tree: Any) -> None:
+    """A pod has the quota, the container in it none; one of I/O counts where no CPU time is limited."""
+    (tree.root / "proc/7").mkdir()
+    (tree.root / "proc/7/cgroup").write_text((tree.root / "proc/self/cgroup").read_text())
+    assert groups.limiting(7, tree.root) == ()
+    cpu, io = ("cpu", "blkio") if tree.version == 1 else ("", "")
+    quota = ("cpu.cfs_quota_us", "50000") if tree.version == 1 else ("cpu.max", "50000 100000")
+    rate = ("blkio.throttle.read_bps_device", "254:0 4096") if tree.version == 1 else ("io.max", "254:0 rbps=4096")
+    pod = tree.top / cpu / "user"
+    (tree.top / io / "user/me" / rate[0]).write_text(rate[1])
+    assert groups.limiting(7, tree.root) == (tree.top / io / "user/me",)
+    (pod / quota[0]).write_text(quota[1])
+    assert groups.limiting(7, tree.root) == ((pod, tree.top / io / "user/me") if tree.version == 1 else (pod,))
+    assert groups.limiting(8, tree.root) == ()
+
+
 def test_where_nothing_is_limited_a_machine_without_control_groups_is_no_error(tmp_path: Path, lease: Lease) -> None:
     cage = Cage.make("target", {}, lease=lease, cpus=frozenset({0}), root=tmp_path)
     assert cage.folders == ()

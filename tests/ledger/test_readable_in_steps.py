@@ -22,6 +22,7 @@ from loadframe.ledger.reading import derive, read_limits
 from loadframe.ledger.rules import RULES, LimitRule
 from loadframe.metrics import IN_FRONT
 from loadframe.model import Step, TargetState
+from loadframe.recording.cage_metrics import AROUND
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import Facts
 from loadframe.recording.held_files import Descriptors
@@ -82,11 +83,12 @@ def at_full(metrics: Mapping[str, float]) -> frozenset[str]:
 
 
 def recorded(root: Path) -> frozenset[str]:
-    """What the recorder's ticks of such a machine come to, of a target and a driver in cages."""
+    """What the recorder's ticks of such a machine come to, of a target and a driver in cages, in a group of others."""
     lay_machine(root)
     writer = FrameWriter(root / "a.lfr", FACTS)
     process = ProcessFiles(root, "target", 7, writer, Descriptors(), interval_s=1.0)
-    cages = [CgroupFiles(root, component, ("/group",), writer) for component in ("target", "driver", *IN_FRONT)]
+    groups = ("target", "driver", *IN_FRONT, AROUND)
+    cages = [CgroupFiles(root, component, ("/group",), writer) for component in groups]
     files: list[SystemFiles | ProcessFiles | CgroupFiles] = [SystemFiles(root, writer), process, *cages]
     for at_s in (0.0, 1.0, 2.0):
         stat = f"cpu  {at_s * 100:.0f} 0 0 900 0 0 0 0 0 0\ncpu0 {at_s * 100:.0f} 0 0 900 0 0 0 0 0 0\n"

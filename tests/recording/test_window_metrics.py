@@ -499,6 +499,18 @@ def test_groups_followed_at_the_end_are_those_that_count() -> None:
     assert window_metrics(ticks, 0.9, 2.1)["target.cage.memory.usage"] == 300
 
 
+def test_the_group_around_a_target_has_metrics_of_its_own() -> None:
+    def entries(throttled: int) -> dict[str, bytes]:
+        files = {"cpu.stat": f"usage_usec {50_000 * throttled}\nnr_throttled {throttled}\n", "cpu.max": "50000 100000"}
+        return {f"target.cgroup:cgroup:/pod/{name}": text.encode() for name, text in files.items()}
+
+    metrics = window_metrics([sample(at_s, entries(9 * at_s)) for at_s in (0, 1, 2)], 0, 2)
+    assert metrics["target.cgroup.cpu.throttled_share"] == pytest.approx(0.9)
+    assert metrics["target.cgroup.cpu"] == pytest.approx(0.45)
+    assert metrics["target.cgroup.cpu.limit"] == 0.5
+    assert not any(".cage." in name for name in metrics)
+
+
 def test_a_gap_is_a_stall_only_beyond_three_intervals() -> None:
     ticks = [sample(at_s, {}) for at_s in (0.0, 0.1, 0.35, 0.45, 0.95)] + [note(0.7, "{}")]
     assert stalls(ticks, 0.1) == [Stall(0.45, pytest.approx(0.5))]  # type: ignore[arg-type]

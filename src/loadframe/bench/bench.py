@@ -18,6 +18,7 @@ from loadframe.bench.driver_user import driver_user, logging_in
 from loadframe.bench.evaluation import TICK_S, Evaluated, evaluate, is_late, step_of
 from loadframe.bench.loading import Load, Loaded, Loading, Profiles, duration_s
 from loadframe.bench.rig import Rig, Surroundings, host_settings, kinds_of, prefix_of
+from loadframe.cages.groups import limiting
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.host import Host
 from loadframe.changes.journal import Reasons
@@ -43,6 +44,7 @@ from loadframe.model import (
     StepRequest,
     TargetState,
 )
+from loadframe.recording.cage_metrics import AROUND
 from loadframe.recording.control import Recorder
 from loadframe.recording.frames import Tick
 from loadframe.recording.metrics import specs_text
@@ -196,8 +198,11 @@ class RealBench(Bench):
         return driven
 
     def _follow_cages(self) -> None:
+        """And of a running server the group that limits it, such as its container's."""
         for cage in self._target.cages:
             self._recorder.follow_cgroup(cage.component, cage.folders)
+        if not self._target.private and self._target.local() and (pids := self._target.pids()):
+            self._recorder.follow_cgroup(AROUND, limiting(pids[0]))
 
     def _make_workload(self, allowance: Allowance | None) -> Workload:
         return workload_of(self.study, allowance)

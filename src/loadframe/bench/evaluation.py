@@ -10,6 +10,7 @@ from loadframe.analysis.window import DELAYED_ACK_MS, Summary, band
 from loadframe.bench.caged import cpus_of
 from loadframe.bench.loading import Loaded
 from loadframe.bench.rig import Rig
+from loadframe.diagnosis.others import throttled_share, waiting
 from loadframe.diagnosis.signatures import DRIVER_LIMITED, is_seen
 from loadframe.host.processes import bound_to, parse_cpus
 from loadframe.kinds import registry as targets
@@ -150,24 +151,18 @@ def derived(
 
 
 def _cpu_wait(metrics: Mapping[str, float], summary: Summary, *, embedded: bool, one_lock: bool) -> Metrics:
-    """Threads of the target, or of its driver, that could run but had no CPU (schedstat), per request in progress; and
-    how busy their CPUs were. Without those in periods in which the quota ran out: then that was the cause (sched-bwc: a
-    throttled thread stays runnable). Requests in line for the one lock need no CPU: they would hide that its holder is
-    delayed."""
+    """Threads of the target, or of its driver, that wait for a CPU, per request in progress; and how busy their CPUs
+    were. Requests in line for the one lock need no CPU: they would hide that its holder is delayed."""
     parts = ("target", *(() if embedded else ("driver",)))
-    waits = [
-        metrics[f"{part}.cpu.run_delay"] * (1.0 - metrics.get(f"{part}.cage.cpu.throttled_share", 0.0))
-        for part in parts
-        if f"{part}.cpu.run_delay" in metrics
-    ]
+    waits = waiting(metrics, parts)
     working = summary.concurrency - (summary.waiting if one_lock else 0.0)
-    if not waits or summary.concurrency <= 0:
+    if math.isinf(waits) or summary.concurrency <= 0:
         return {}
     count = metrics.get("system.cpu.count", math.inf)
     anywhere = all(metrics.get(f"{part}.cpu.limit", 0.0) >= count for part in parts)
     busy = metrics.get("system.cpu.utilization" if anywhere else "system.cpu.busiest")
     values = {} if busy is None else {"workload.cpus_busy": busy}
-    return values | {"workload.cpu_wait": sum(waits) / max(working, FEWEST_WORKING)}
+    return values | {"workload.cpu_wait": waits / max(working, FEWEST_WORKING)}
 
 
 def driver_cpus(study: Study) -> frozenset[int]:
@@ -184,7 +179,7 @@ def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, flo
     cpus = cpus_of(allowed)
     most = float(len(cpus)) if cpus else metrics.get("system.cpu.count", math.nan)
     most = min(most, metrics.get(f"{component}.cage.cpu.limit", most))
-    used, throttled = metrics.get(f"{component}.cpu.cores"), metrics.get(f"{component}.cage.cpu.throttled_share")
+    used, throttled = metrics.get(f"{component}.cpu.cores"), throttled_share(metrics, component)
     shares = [used / most if used is not None and most > 0 else None, throttled]
     return max((share for share in shares if share is not None), default=None)
 

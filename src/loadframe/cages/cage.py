@@ -18,18 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.cages import groups
-from loadframe.cages.groups import Place, put, text
+from loadframe.cages.groups import IO_FILES_V1, Place, put, text
 from loadframe.errors import CageError
 from loadframe.host.leases import Lease, filesystem
 
 PERIOD_US = 100_000
 """The kernel's default period of the CPU quota."""
-IO_FILES_V1 = {
-    "io.rbps": "blkio.throttle.read_bps_device",
-    "io.wbps": "blkio.throttle.write_bps_device",
-    "io.riops": "blkio.throttle.read_iops_device",
-    "io.wiops": "blkio.throttle.write_iops_device",
-}
 LIMITS = {name: name.partition(".")[0] for name in ("cpu.max", "memory.max", "pids.max", *IO_FILES_V1)}
 """The controller that holds each limit."""
 SWAP_BYTES = 1 << 20

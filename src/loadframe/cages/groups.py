@@ -19,6 +19,14 @@ DELEGATE = "systemd-run --scope -p Delegate=yes -p TasksMax=infinity loadframe .
 """Without TasksMax systemd limits the scope to its default."""
 LIMITS = ("cpu.max", "cpuset.cpus", "io.max", "memory.high", "memory.max", "pids.max")
 """The files with which a group of version 2 limits its children (cgroup-v2.rst)."""
+IO_FILES_V1 = {
+    "io.rbps": "blkio.throttle.read_bps_device",
+    "io.wbps": "blkio.throttle.write_bps_device",
+    "io.riops": "blkio.throttle.read_iops_device",
+    "io.wiops": "blkio.throttle.write_iops_device",
+}
+QUOTAS, IO_LIMITS = ("cpu.max", "cpu.cfs_quota_us"), ("io.max", *IO_FILES_V1.values())
+"""Of version 2 and of version 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +124,26 @@ def _enable(folder: Path, controller: str, top: Path) -> bool:
     return True
 
 
-def _limits_of(folder: Path) -> str:
-    """In words, or "". "max", "max 100000" and a device without a number are no limits."""
+def _limits_of(folder: Path, names: Sequence[str] = LIMITS) -> str:
+    """In words, or "". "max", "max 100000", -1 and a device without a number are no limits."""
     limits = []
-    for name in LIMITS:
+    for name in names:
         lines = [line.split() for line in text(folder / name).splitlines()]
         if name == "io.max":
             lines = [words for words in lines if any(not word.endswith("=max") for word in words[1:])]
-        if value := ", ".join(" ".join(words) for words in lines if words and words[0] != "max"):
+        if value := ", ".join(" ".join(words) for words in lines if words and words[0] not in ("max", "-1")):
             limits.append(f"{name} = {value}")
     return ", ".join(limits)
+
+
+def limiting(pid: int, root: Path = Path("/")) -> tuple[Path, ...]:
+    """Of each hierarchy the nearest group of a process, its own or one above, with a quota of CPU time, else with a
+    limit of I/O. Empty for a process that has ended."""
+    folders = list[Path]()
+    for hierarchy in hierarchies(root, str(pid)):
+        groups = [group for group in (hierarchy.own, *hierarchy.own.parents) if group.is_relative_to(hierarchy.top)]
+        folders += [group for names in (QUOTAS, IO_LIMITS) for group in groups if _limits_of(group, names)][:1]
+    return tuple(folders)
 
 
 def find(wanted: Collection[str], root: Path = Path("/")) -> list[Place]:

@@ -65,14 +65,21 @@ def taken_cpus(metrics: Mapping[str, float]) -> float | None:
     return min(cpus * foreign, waiting(metrics)) + cpus * steal * share
 
 
-def waiting(metrics: Mapping[str, float]) -> float:
-    """Number of the study's threads that wait for a CPU, without exhausted quotas; infinite where not measured."""
+def waiting(metrics: Mapping[str, float], parts: Sequence[str] = ("target", "driver")) -> float:
+    """Number of the study's threads that wait for a CPU (schedstat), without the time in which the quota had run out
+    (sched-bwc: a throttled thread stays runnable); infinite where not measured."""
     waits = [
-        metrics[f"{part}.cpu.run_delay"] * (1.0 - metrics.get(f"{part}.cage.cpu.throttled_share", 0.0))
-        for part in ("target", "driver")
+        metrics[f"{part}.cpu.run_delay"] * (1.0 - (throttled_share(metrics, part) or 0.0))
+        for part in parts
         if f"{part}.cpu.run_delay" in metrics
     ]
     return sum(waits) if waits else math.inf
+
+
+def throttled_share(metrics: Mapping[str, float], component: str) -> float | None:
+    """Of the periods of its quota, or of the group around it, those in which it ran out. None where there is none."""
+    names = (f"{component}.{group}.cpu.throttled_share" for group in ("cage", "cgroup"))
+    return max((metrics[name] for name in names if name in metrics), default=None)
 
 
 def crowding(steps: Steps, served: float, where: str) -> Finding | None:

@@ -141,6 +141,8 @@ CAGE: tuple[Derivation, ...] = (
     *(pressure(f"{resource}.pressure", (f"cage.pressure.{resource}.some",)) for resource in ("cpu", "memory", "io")),
 )
 """By the file's name: a group has those of one version."""
+AROUND = "target.cgroup"
+"""What the group that limits a target from outside is followed as; its metrics begin with this in place of "cage"."""
 FILES = frozenset(name for row in CAGE for name in (row.source, *row.slower))
 HELD = frozenset(name for row in CAGE for name in row.slower)
 

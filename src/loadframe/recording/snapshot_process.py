@@ -11,7 +11,7 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
-from loadframe.cages.groups import hierarchies
+from loadframe.cages.groups import IO_LIMITS, QUOTAS, hierarchies
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs, snapshot_machine
 from loadframe.recording.cage_metrics import CAGE, IO
@@ -169,7 +169,6 @@ def fetch_user(place: Place, path: str) -> Metrics:
     return {"user.threads": float(threads), "user.threads.limit": math.inf if limit is None else limit.soft}
 
 
-_LIMITS = ("read_bps", "write_bps", "read_iops", "write_iops")
 FILES = {
     "pids": ("pids.max", "pids.current", "pids.events"),
     "memory": (
@@ -179,7 +178,8 @@ FILES = {
     "cpu": ("cpu.max", "cpu.stat", "cpu.cfs_quota_us", "cpu.cfs_period_us"),
     "cpuacct": ("cpuacct.usage",),
     "io": (
-        *("io.max", "io.stat", *(f"blkio.throttle.{name}_device" for name in _LIMITS)),
+        *IO_LIMITS,
+        "io.stat",
         *("blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_serviced_recursive"),
     ),
 }
@@ -226,7 +226,7 @@ ROWS = (
 _LIMITED_BY = {
     "pids": ("pids.max",),
     "memory": ("memory.max", "memory.limit_in_bytes"),
-    "cpu": ("cpu.max", "cpu.cfs_quota_us"),
+    "cpu": QUOTAS,
 }
 _HARM = {"cage.pids": "refused", "cage.memory": "hits", "cage.cpu": "throttled"}
 """The count of events at the limit; I/O is only slowed down."""

@@ -49,11 +49,11 @@ def next_line(inv: Investigation) -> str:
         return ""
     if limit is None:
         return f"Next: {next_step.none_in_sight(inv)}"
-    before = limit.id == facts.main_id(inv)
-    if before and not gained:
+    if next_step.is_named_limit(inv):
         return ""
     unproved = " (suspected)" if next_step.is_suspected(inv, limit) else ""
-    return f"Next: {next_step.next_limit_words(inv, limit)}{', as before' if before else ''}{unproved}."
+    before = ", as before" if limit.id == facts.main_id(inv) else ""
+    return f"Next: {next_step.next_limit_words(inv, limit)}{before}{unproved}."
 
 
 def _lines(inv: Investigation) -> list[str]:

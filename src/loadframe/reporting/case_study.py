@@ -25,7 +25,7 @@ from loadframe.reporting import (
     words,
 )
 from loadframe.reporting import document as doc
-from loadframe.reporting.next_step import next_step
+from loadframe.reporting.next_step import is_named_limit, next_step
 from loadframe.reporting.vega import BOTH, HALF, NARROW, Chart, charted
 from loadframe.units import show_metric
 
@@ -123,7 +123,7 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     yield doc.aside("Evidence", *(" ".join(pair).strip() for pair in brief), only="screen")
     step = next_step(inv)
     said = [line.removeprefix("Next: ").casefold() for line in (*answers.lines(inv), answers.next_line(inv))]
-    if step.action.casefold() in said:
+    if step.action.casefold() in said or (step.limit and is_named_limit(inv)):
         yield doc.aside("Why", step.why, look="next")
     else:
         why = step.why and f"Why: {step.why}"

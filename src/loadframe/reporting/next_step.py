@@ -23,7 +23,9 @@ class NextStep:
 
 MORE_CPU = "give the target more CPUs, or make each request cost less CPU time"
 ACTIONS: Mapping[str, tuple[str, ...]] = {
-    MORE_CPU: ("cpu.saturated", "cgroup.cpu", "process.cpus"),
+    MORE_CPU: ("cpu.saturated", "process.cpus"),
+    "raise the CPU quota of its control group (of a container: its CPU limit), or make each request cost less CPU "
+    "time": ("cgroup.cpu",),
     "spread its work over more threads or processes, or make a request cost less CPU time": (
         "cpu.hot_thread",
         "process.hot_thread",
@@ -175,6 +177,12 @@ def what_moves(inv: Investigation, limit: NextLimit) -> str:
 
 def _findings(inv: Investigation, limit: NextLimit) -> list[Finding]:
     return [finding for round_ in inv.rounds[-1:] for finding in round_.findings if finding.id == limit.id]
+
+
+def is_named_limit(inv: Investigation) -> bool:
+    """Whether the next limit is the one that the answer names, with nothing gained from it."""
+    limit = inv.next_limit
+    return limit is not None and limit.id == facts.main_id(inv) and inv.outcome.kind != "gained"
 
 
 def is_suspected(inv: Investigation, limit: NextLimit) -> bool:
