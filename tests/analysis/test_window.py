@@ -57,6 +57,30 @@ def test_the_longest_time_without_an_answer_is_told() -> None:
     assert summary(gap).silence_ms == pytest.approx(300, abs=3)
 
 
+def test_a_timeout_counts_by_its_time() -> None:
+    """One client of two waits for half a second and is refused: one request of a hundred, half of the time."""
+    end_s = np.append(np.arange(10.01, 10.8, 0.01), [10.6, 11.1])
+    latency_ms = np.full(len(end_s), 10.0, dtype=np.float32)
+    latency_ms[-2:], outcome = 500.0, np.zeros(len(end_s), dtype=np.uint32)
+    outcome[-2:] = 1
+    order, none = np.argsort(end_s), np.zeros(len(end_s), dtype=np.uint32)
+    found = summarise(
+        end_s[order],
+        latency_ms[order],
+        np.zeros(len(end_s), dtype=np.float32),
+        none,
+        outcome[order],
+        operations=("get",),
+        judged=("get",),
+        planned_s=0.8,
+        floor_s=0.1,
+        fixed_warmup_s=0.2,
+    )
+    assert found.errors < 0.02 * found.requests
+    assert found.failed_time == pytest.approx(0.5, abs=0.1)
+    assert summary(steady(11.0)).failed_time == 0
+
+
 def test_what_ends_after_the_plan_does_not_count() -> None:
     late = np.sort(np.append(steady(11.0), [11.2, 11.4]))
     assert summary(late).requests == summary(steady(11.0)).requests

@@ -178,9 +178,9 @@ def test_sizes_of_words(value: SettingValue, size: float | None) -> None:
 
 def test_what_is_known_to_raise_the_open_files_comes_before_settings_that_only_might() -> None:
     named = Knob("file_cache", (64, 4096))
-    asked = replace(
-        situation((named, DECOY), archive_days=30, file_cache=64, RLIMIT_NOFILE=64), ceilings={"process.open_files": 64}
-    )
+    asked = situation((named, DECOY), archive_days=30, file_cache=64, RLIMIT_NOFILE=64)
+    state = replace(asked.state, limits={"RLIMIT_NOFILE": 64})
+    asked = replace(asked, state=state, ceilings={"process.open_files": 64})
     first, *others = propose([finding("process.open_files")], asked)
     (change,) = first.changes
     assert (change.layer, change.setting, change.before, change.after) == ("process", "RLIMIT_NOFILE", 64, 260)
@@ -221,6 +221,14 @@ def test_a_setting_that_is_the_limit_itself_comes_first() -> None:
     knobs = (Knob("cache", (64, 256)), Knob("handles", (40, 400)))
     asked = replace(situation(knobs, cache=64, handles=40), ceilings={"process.open_files": 40.0})
     assert proposed(finding("process.open_files"), asked)[0][0] == "handles"
+
+
+def test_a_limit_that_the_server_took_from_its_own_setting_is_raised_there() -> None:
+    """As memcached sets its limit of open files to that of its connections: one that is set from outside is lost."""
+    asked = replace(
+        situation((Knob("conns", (40, 400)),), conns=40, RLIMIT_NOFILE=40), ceilings={"process.open_files": 40}
+    )
+    assert [name for name, _ in proposed(finding("process.open_files"), asked)] == ["conns", "RLIMIT_NOFILE"]
 
 
 def test_a_setting_that_has_the_value_of_the_throughput_comes_before_those_for_which_nothing_speaks() -> None:

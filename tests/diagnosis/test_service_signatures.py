@@ -107,6 +107,23 @@ def test_each_cause_is_named_first_by_what_is_seen_of_it(make_step: StepMaker, c
     assert trace_of(found[0]) is not None, "a change can be seen to move it"
 
 
+def test_the_quota_of_a_group_of_others_is_named_and_no_number_served_at_once(make_step: StepMaker) -> None:
+    found, _ = diagnosed(make_step, {"target.cgroup.cpu.throttled_share": 0.88})
+    assert [finding.id for finding in found] == ["cgroup.cpu"]
+
+
+def test_few_long_timeouts_are_failures(make_step: StepMaker) -> None:
+    """As of memcached beyond its connections: half a request in a hundred, a third of the clients' time."""
+    timeouts = {"workload.errors": 1.2, "workload.failed_time": 0.35}
+    found, _ = diagnosed(make_step, {}, BENT, loaded=timeouts)
+    assert found[0].id == "workload.failing"
+    full = {**timeouts, "target.open_files": 1024.0}
+    found, _ = diagnosed(make_step, {"target.open_files": 300.0}, BENT, loaded=full)
+    assert found[0].id == "process.open_files"
+    quick = {**full, "workload.failed_time": 0.01}
+    assert not diagnosed(make_step, {"target.open_files": 300.0}, BENT, loaded=quick)[0]
+
+
 def test_a_delayed_acknowledgement_is_seen_where_no_request_waits_for_another(make_step: StepMaker) -> None:
     """Behind a pool of four connections that wait for it, a request at 16 clients takes four times 40 ms."""
     queued = {"workload.latency_delayed_ack_share": 0.2}

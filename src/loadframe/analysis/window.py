@@ -32,8 +32,9 @@ OUT_OF_BALANCE = 0.2
 @dataclass(frozen=True, slots=True)
 class Summary:
     """As in model.Step. operations: also those not judged. silence_ms: longest time without a completed request.
-    latencies_ms: as many as requests, with the distribution of `latency`. balanced: throughput times response time is
-    the number in flight. needed_s: shortest window that would decide something; 0 where this does."""
+    failed_time: share of the time in flight that was of requests that failed. latencies_ms: as many as requests, with
+    the distribution of `latency`. balanced: throughput times response time is the number in flight. needed_s: shortest
+    window that would decide something; 0 where this does."""
 
     started_s: float
     ended_s: float
@@ -49,6 +50,7 @@ class Summary:
     lock_held: float
     waiting: float
     concurrency: float
+    failed_time: float
     silence_ms: float
     settled: bool
     latencies_ms: Singles
@@ -141,6 +143,7 @@ def summarise(
         share = np.minimum(share, 1.0)
     in_flight = _InFlight.of(latency_ms, share, chosen & ((outcome == 0) | ~ended))
     requests, in_progress_s = int(done.sum()), float((waiting_s + held_s)[chosen].sum())
+    failed_s = float((waiting_s + held_s)[chosen & ended & (outcome != 0)].sum())
     needed_s, responses_s = 0.0, FEWEST_RESPONSES * (in_flight.mean_ms / 1000.0)
     if planned_s is not None and (requests + errors < FEWEST_REQUESTS or length < responses_s):
         rate = (in_flight.count + errors) / length
@@ -168,6 +171,7 @@ def summarise(
         lock_held=float(np.maximum(end - np.maximum(begin, covered), 0.0).sum()) / length,
         waiting=float(waiting_s[chosen].sum()) / length,
         concurrency=in_progress_s / length,
+        failed_time=failed_s / in_progress_s if in_progress_s > 0 else 0.0,
         silence_ms=1000 * float(np.diff(np.concatenate([[start], np.sort(end_s[done]), [until]])).max()),
         settled=settled,
         latencies_ms=in_flight.as_many(requests),

@@ -125,6 +125,7 @@ def derived(
     length = summary.window_end_s - summary.window_start_s
     values = {
         "workload.errors": summary.errors / length,
+        "workload.failed_time": summary.failed_time,
         "workload.concurrency": summary.concurrency,
         "workload.silence_ms": summary.silence_ms,
     }

@@ -41,7 +41,10 @@ NOTHING = "Nothing that is seen from outside is exhausted"
 NOTHING_ELSE = "The CPUs are saturated; nothing else that is seen from outside is exhausted"
 CONDITIONS = condition_rows(Path(__file__).with_suffix(".toml"))
 FAILING, ONE_CPU, ONE_LOCK = (CONDITIONS[name] for name in ("failing", "one_cpu", "one_lock"))
-FIRST = ("own_cpu_busy", "saturated", "busy", "driver", "waits_for_cpu", "throttled", "failing", "disk_busy")
+FIRST = (
+    *("own_cpu_busy", "saturated", "busy", "driver", "waits_for_cpu", "throttled", "failing", "failing_slowly"),
+    "disk_busy",
+)
 ABSENT = tuple(CONDITIONS[name] for name in FIRST)
 """Each of these ends the throughput, and X R is then no number of anything."""
 SHOWN = ("workload.cpu_wait", "target.saturation", "target.cage.cpu.throttled_share", "system.disk.busy")

@@ -4,6 +4,7 @@ in which they must be raised; one that already suffices has `needed` false."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from loadframe.diagnosis.conclusion import stops_growing
 from loadframe.diagnosis.remedies import cage, declared
@@ -19,23 +20,29 @@ BUILDERS: dict[str, tuple[Builder, ...]] = {
 
 
 def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
-    """Remedies in the findings' order; for one finding free ones first, known ones before a study's settings, last
-    those that nothing speaks for. A remedy known to raise a later finding's limit addresses both, as do remedies for
-    what a stage waits for in its server."""
+    """Remedies in the findings' order. For one finding free ones first: a study's setting of the size of a limit that
+    the study does not set itself (servers derive limits from settings), then known ones, then a study's other settings,
+    last those that nothing speaks for. A remedy known to raise a later finding's limit addresses both, as do remedies
+    for what a stage waits for in its server."""
     chosen: dict[str, Remedy] = {}
     for finding in _causes_first(findings):
         remedies = [remedy for build in BUILDERS.get(finding.id, ()) if (remedy := build(situation)) is not None]
         remedies += declared.remedies(finding, situation)
         if finding.behind:
             remedies = [replace(remedy, addresses=(*remedy.addresses, finding.behind)) for remedy in remedies]
-        remedies.sort(key=lambda remedy: remedy.price.durability is not None)
-        remedies.sort(key=lambda remedy: all(change.why == declared.UNKNOWN for change in remedy.changes))
-        for remedy in remedies:
+        is_set = situation.ceilings.get(finding.id) in situation.state.limits.values()
+        for remedy in sorted(remedies, key=partial(_order, is_set=is_set)):
             known = chosen.setdefault(remedy.id, remedy)
             if not remedy.guessed:
                 addresses = dict.fromkeys((*known.addresses, *remedy.addresses))
                 chosen[remedy.id] = replace(known, addresses=tuple(addresses))
     return tuple(chosen.values())
+
+
+def _order(remedy: Remedy, *, is_set: bool) -> tuple[bool, ...]:
+    whys = [change.why for change in remedy.changes]
+    is_itself = not is_set and any(why.endswith(declared.ITSELF) for why in whys)
+    return all(why == declared.UNKNOWN for why in whys), remedy.price.durability is not None, not is_itself
 
 
 def _causes_first(findings: Sequence[Finding]) -> list[Finding]:

@@ -20,6 +20,7 @@ NOT_THE_TARGETS = frozenset({DRIVER_LIMITED, DRIVER_BESIDE, OTHERS})
 """Where one of these holds, the curve is not the target's, and judges no setting."""
 SAFER = frozenset({"disk.fsync"})
 """Causes whose cost is that of safety: a setting that gives some up is a likely remedy."""
+ITSELF = "is the limit itself"
 UNKNOWN = "the study declares it; what it does is not known"
 BECAUSE_DECLARED = "the study declares it; nothing that was seen speaks for it or against it"
 
@@ -77,7 +78,7 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
         return _Ranked(1, knob, after, f"{now} is the throughput itself")
     ceiling = situation.ceilings.get(finding.id)
     if ceiling is not None and larger is not None and amount(now) == ceiling:
-        return _Ranked(1, knob, larger, f"{now} is the limit itself")
+        return _Ranked(1, knob, larger, f"{now} {ITSELF}")
     size = in_service_by(finding)
     if size is not None and larger is not None:
         if _is(amount(now), size):
