@@ -120,6 +120,9 @@ def test_few_long_timeouts_are_failures(make_step: StepMaker) -> None:
     full = {**timeouts, "target.open_files": 1024.0}
     found, _ = diagnosed(make_step, {"target.open_files": 300.0}, BENT, loaded=full)
     assert found[0].id == "process.open_files"
+    trace = trace_of(found[0])
+    assert trace is not None
+    assert trace.metric == "workload.failed_time"
     quick = {**full, "workload.failed_time": 0.01}
     assert not diagnosed(make_step, {"target.open_files": 300.0}, BENT, loaded=quick)[0]
 

@@ -61,6 +61,7 @@ TRACES_BY_EVIDENCE: Mapping[str, Trace] = {
     "target.accept_queue.waiting": Trace("target.accept_queue.waiting", "waiting"),
     "target.runtime.gc_share": Trace("target.runtime.gc_share", "share"),
     "target.runtime.gc_cpu_share": Trace("target.runtime.gc_cpu_share", "share"),
+    "workload.failed_time": Trace("workload.failed_time", "share"),
     # With a larger heap a collector takes less per request, and perhaps as much of the CPUs.
     GC_SAMPLED: Trace(GC_SAMPLED_CORES),
 }
@@ -71,12 +72,12 @@ def trace_of(finding: Finding) -> Trace | None:
         return TRACES[finding.id]
     if (family := family_of(finding.id)) is not None:
         return family.trace(finding.id)
-    if finding.evidence and (carried := TRACES_BY_EVIDENCE.get(finding.evidence[0].metric)) is not None:
-        return carried
+    counted = [item.metric for item in finding.evidence if item.comparison in (">=", ">")]
+    if carried := [TRACES_BY_EVIDENCE[name] for name in counted if name in TRACES_BY_EVIDENCE]:
+        return carried[0]
     if finding.evidence and finding.evidence[0].metric.startswith(OF) and finding.id.startswith(OF):
         full = finding.evidence[0]  # as waiting_limits.py makes it
         return Trace(full.metric, "passes", most=full.threshold / REACHED)
-    counted = (item.metric for item in finding.evidence if item.comparison in (">=", ">"))
     return next((Trace(name) for name in counted if metric_of(name).unit == "1/s" or _is_per_request(name)), None)
 
 
