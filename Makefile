@@ -2,6 +2,7 @@
 #   make demo      set up and run the main job on the embedded default (SQLite)
 #   make test      set up, with the real servers where that is permitted; linters, types, and all tests but the long ones
 #   make test-long the long tests: whole commands on real servers, measurements, kills
+#   make test-alone the core's tests without any extension, then those of each extension by itself
 #   make install   only set up
 
 PYTHON ?= python3
@@ -10,12 +11,14 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.installed-core
 RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
+DEV_EXTRAS := mariadb,postgres,service,locust,dev
+ALONE := .venv-alone/.installed
 MYSQL := .mysql/bin/mysqld
 EXTENSIONS := $(wildcard extensions/*/pyproject.toml)
 SERVERS := mariadb-server postgresql pgbouncer sysbench nginx squid varnish wrk redis-server redis-tools mandoc chromium iproute2 openssh-server openssh-client strace
 PEERS := gdu duc-nox fd-find atop sysstat prometheus-node-exporter
 
-.PHONY: install demo test test-long mysql check servers bench planted format clean
+.PHONY: install demo test test-long test-alone mysql check servers bench planted format clean
 
 install: $(RUN)
 
@@ -28,8 +31,14 @@ $(RUN): pyproject.toml $(EXTENSIONS) constraints.txt scripts/setup-venv
 	@touch $(CORE) $@
 
 $(DEV): pyproject.toml $(EXTENSIONS) constraints.txt scripts/setup-venv
-	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres,service,locust,dev
+	scripts/setup-venv $(PYTHON) $(VENV) $(DEV_EXTRAS)
 	@touch $(CORE) $(RUN) $@
+
+# Made anew: what was once needed would hide what is missing now.
+$(ALONE): pyproject.toml constraints.txt scripts/setup-venv
+	rm -rf $(@D)
+	scripts/setup-venv $(PYTHON) $(@D) $(DEV_EXTRAS) alone
+	@touch $@
 
 demo: $(CORE)
 	$(BIN)/loadframe demo
@@ -56,6 +65,10 @@ test:
 test-long:
 	$(MAKE) --no-print-directory --jobs=3 servers mysql $(DEV)
 	scripts/run-tests --long --durations=20
+
+test-alone:
+	$(MAKE) --no-print-directory --jobs=3 servers mysql $(ALONE)
+	scripts/test-alone
 
 bench: install servers
 	scripts/system-packages --or-skip $(PEERS)
@@ -102,4 +115,4 @@ format: $(DEV)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) .mysql build *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-alone .mysql build *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -10,12 +10,14 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from alone import LeftOut
 from ending import ended_where_it_fails
 from forked import commands
 from loadframe.connections import address
@@ -46,7 +48,20 @@ POSTGRESQL = sorted(str(folder) for folder in Path("/usr/lib/postgresql").glob("
 SYSTEM_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", *POSTGRESQL])
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--leave-out", type=int, metavar="MOST", help="leave out at most so many files that import a missing extension"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if (most := config.getoption("leave_out")) is not None:
+        config.pluginmanager.register(LeftOut(most))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if missing := [name for mark in item.iter_markers("extension") for name in mark.args if not find_spec(name)]:
+        pytest.skip(f"needs {', '.join(missing)}")
     if item.get_closest_marker("mysql") is not None and MYSQL_PACKAGE.program("mysqld") is None:
         pytest.skip("no mysqld of MySQL on PATH, and no package of Debian 12 has one: make mysql")
     elsewhere = "on PATH, and no package of Debian has one: scripts/"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from loadframe.entry_points import Registry
+from loadframe.entry_points import NEEDED_BY, Registry
 from loadframe.model import Requirement
+from sources import EXTENSIONS
 
 GROUP = "loadframe.numbers"
 
@@ -156,3 +158,13 @@ def test_one_that_fails_when_it_is_asked_what_it_needs_is_missing(path: Path, re
     assert "ZeroDivisionError" in row.how_to_get_it and "lf_three 1.5" in row.what
     with pytest.raises(KeyError):
         found.needs("nine", ask)
+
+
+def test_the_command_that_installs_an_extension_has_the_others_that_it_declares() -> None:
+    projects = [tomllib.loads((folder / "pyproject.toml").read_text())["project"] for folder in EXTENSIONS]
+    declared = {
+        one["name"]: [each for each in one["dependencies"] if each.startswith("loadframe-")] for one in projects
+    }
+    assert {name: needs for name, needs in declared.items() if needs} == {
+        name: [one] for name, one in NEEDED_BY.items()
+    }

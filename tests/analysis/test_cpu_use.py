@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from loadframe.analysis.cpu_use import of_states
 from loadframe.model import CpuUse, Step
 
@@ -31,6 +33,7 @@ def cluster(main: float, sql: float) -> dict[str, float]:
     }
 
 
+@pytest.mark.extension("loadframe_ndb")
 def test_of_pieces_each_is_told_busiest_first_and_not_their_sum(make_step: MakeStep) -> None:
     def step(metrics: dict[str, float], treatment: str, throughput: float, **more: Any) -> Step:
         return make_step(8.0, throughput, metrics, treatment=treatment, **more)

@@ -34,6 +34,7 @@ def test_a_counter_that_stands_still_hides_it_from_those_who_trust_it(random: np
     assert not any(one.ruled_out for one in seen)
 
 
+@pytest.mark.extension("loadframe_bulk", "loadframe_caches")
 def test_counters_and_evidence_are_metrics() -> None:
     names = {name for stands in counters.STILL.values() for name in stands}
     assert names | {proofs.TRACES[cause].metric for cause in proofs.CAUSES} <= METRICS.keys()
@@ -41,6 +42,7 @@ def test_counters_and_evidence_are_metrics() -> None:
 
 
 @pytest.mark.parametrize("truth", ["stays", "missing", "uncounted", "neighbour"])
+@pytest.mark.extension("loadframe_bulk", "loadframe_caches")
 def test_what_is_not_the_cause_gains_and_is_not_confirmed(truth: proofs.Truth, random: np.random.Generator) -> None:
     seen = [proofs.draw(random, truth) for _ in range(3 * DRAWS)]
     least = 1 if truth == "neighbour" else DRAWS / 2  # what a neighbour can have cost widens the interval
@@ -48,6 +50,7 @@ def test_what_is_not_the_cause_gains_and_is_not_confirmed(truth: proofs.Truth, r
     assert not any(one.confirmed for one in seen)
 
 
+@pytest.mark.extension("loadframe_bulk", "loadframe_caches")
 def test_a_rule_that_takes_the_gain_alone_for_a_proof_would_show(
     monkeypatch: pytest.MonkeyPatch, random: np.random.Generator
 ) -> None:
@@ -62,6 +65,7 @@ def test_a_rule_that_takes_the_gain_alone_for_a_proof_would_show(
     assert all(any(one.confirmed for one in drawn) for drawn in wrong.values())
 
 
+@pytest.mark.extension("loadframe_bulk", "loadframe_caches")
 def test_a_true_cause_is_confirmed_and_of_two_the_first(random: np.random.Generator) -> None:
     seen = [proofs.draw(random, "moved") for _ in range(DRAWS)]
     assert sum(bool(one.confirmed) for one in seen) >= 0.7 * DRAWS

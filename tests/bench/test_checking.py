@@ -92,6 +92,7 @@ def test_users_who_think_longer_than_a_step_are_refused(think: str, levels: str,
     assert "more users" in caught.value.remedy
 
 
+@pytest.mark.extension("loadframe_drivers", "loadframe_ndb")
 def test_of_a_target_in_several_pieces_a_change_binds_the_driver_alone() -> None:
     text = find("cluster-ladder").studies["study"].read_text(encoding="utf-8")
     driver = 'cage = { driver = { cpus = "0" } }'

@@ -31,6 +31,7 @@ FIRST, SECOND = 'settings = { tcp_nopush = "on" }', 'settings = { read_ahead = "
 
 @pytest.mark.server
 @pytest.mark.parametrize("command", [loadframe.compare, loadframe.ladder, loadframe.investigate])
+@pytest.mark.extension("loadframe_caches")
 def test_an_impossible_state_ends_the_command_before_its_first_step(tmp_path: Path, command: object) -> None:
     table = "change" if command is loadframe.ladder else "alternative"
     tables = "".join(

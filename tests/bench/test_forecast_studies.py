@@ -15,6 +15,7 @@ import forecast_library
 import forecasts
 import loadframe
 import server_curves
+from alone import of_studies
 from loadframe.bench.checking import check_study
 from loadframe.errors import CageError, MissingTool, TargetError
 
@@ -25,7 +26,7 @@ def named(declaration: Mapping[str, Any]) -> str:
     return server_curves.names(declaration)[0]
 
 
-@pytest.mark.parametrize("declaration", LIVE, ids=named)
+@pytest.mark.parametrize("declaration", [pytest.param(one, marks=of_studies(one)) for one in LIVE], ids=named)
 def test_every_study_can_be_carried_out(declaration: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_text(tomli_w.dumps(declaration))

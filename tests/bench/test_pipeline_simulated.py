@@ -13,6 +13,7 @@ from loadframe.experiments.sweep import sweep
 from loadframe.experiments.trials import Tried, try_remedies
 from loadframe.model import Change, Knob, Price, Remedy, SettingValue, TargetState
 
+pytestmark = pytest.mark.extension("loadframe_pipelines")
 Simulated = Callable[..., Bookkeeping]
 Answer = tuple[float, Mapping[str, float]]
 KNOBS = (Knob("db_threads", low=1, high=64, raises="pipeline.DB_APPLY", layer="application"),)

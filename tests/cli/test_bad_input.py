@@ -51,7 +51,9 @@ def _nothing_left() -> object:
         ("cage.shard.memory=2GiB", ["sqlite has no component 'shard'"]),
         ("cage.driver.memory=2GiB", ["inside the driver"]),
         ("cage.open_files=100", ["open_files", "sqlite"]),
-        ("measure.cold=true", ["sqlite is not a cache", "varnish"]),
+        pytest.param(
+            "measure.cold=true", ["sqlite is not a cache", "varnish"], marks=pytest.mark.extension("loadframe_caches")
+        ),
     ],
 )
 def test_a_wrong_study_is_refused_before_anything_starts(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+pytestmark = pytest.mark.extension("loadframe_live")
 Command = Callable[..., object]
 RUN = str(Path(__file__).parents[1] / "data/runs/investigation")
 

@@ -1,5 +1,6 @@
 """What the fuzzer has found (benchmarks/fuzz.py), in its smallest form: refused in words, soon. A row of
-tests/data/hostile.json has the command line and its files; REPEAT:TEXT:COUNT stands for so many times this text."""
+tests/data/hostile.json has the command line and its files, and an extension that it needs; REPEAT:TEXT:COUNT stands for
+so many times this text."""
 
 from __future__ import annotations
 
@@ -11,7 +12,10 @@ from typing import Any
 
 import pytest
 
-ROWS = json.loads((Path(__file__).parents[1] / "data/hostile.json").read_text())
+ROWS = [
+    pytest.param(row, marks=pytest.mark.extension(*row.get("extensions", ())))
+    for row in json.loads((Path(__file__).parents[1] / "data/hostile.json").read_text())
+]
 
 
 def written_out(text: str) -> str:

@@ -35,7 +35,8 @@ cache_size = [-4000]
 within = { latency_p95_ms = 1000 }
 """
 WRITE = Host.write
-VERBS = ("ladder", "tune", "compare", "investigate")
+TUNE = pytest.param("tune", marks=pytest.mark.extension("loadframe_tune"))
+VERBS = ("ladder", TUNE, "compare", "investigate")
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ def test_it_is_in_the_answer_and_the_exit_code(verb: str, swappiness: Path) -> N
     assert "Not reverted: vm.swappiness. `loadframe changes revert`" in err
 
 
-@pytest.mark.parametrize("verb", ["ladder", "tune"])
+@pytest.mark.parametrize("verb", ["ladder", TUNE])
 def test_people_read_it_with_what_to_do(verb: str, swappiness: Path) -> None:
     code, out, _ = run(verb)
     assert swappiness.read_text().startswith("10\n")

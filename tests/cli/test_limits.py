@@ -95,6 +95,7 @@ def test_a_live_pipeline_is_clogged_or_starved_by_the_lines_that_it_prints(
     assert "pipeline.APPLY" in text and "clogged there" in text
 
 
+@pytest.mark.extension("loadframe_pipelines")
 def test_a_pipeline_that_prints_nothing_meanwhile_is_said(loadframe: Command, tmp_path: Path) -> None:
     (tmp_path / "app.log").write_text('{"stage": "APPLY", "done": 5}\n')
     found = loadframe("limits", "--stages", "app.log", "--over", "1s", "--json").json  # type: ignore[attr-defined]

@@ -212,6 +212,7 @@ def test_a_setting_that_was_raised_is_next_at_its_new_value() -> None:
     assert conclusion.next_limit([one_round(kept), one_round(limits=(by_chance,), growth=0.5)]) is None
 
 
+@pytest.mark.extension("loadframe_pipelines")
 def test_a_queue_that_fills_is_not_next_but_the_workers_behind_it_are() -> None:
     last = one_round(limits=(limit("pipeline.APPLY.queue", 6), limit("pipeline.APPLY", 7)))
     found = conclusion.next_limit([last])

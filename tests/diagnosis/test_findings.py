@@ -202,6 +202,7 @@ def test_a_limit_reached_in_two_steps_of_three_is_reached_whatever_the_third_is_
     ],
     ids=["from 32 changes on", "at 64 changes alone"],
 )
+@pytest.mark.extension("loadframe_ndb")
 def test_a_limit_that_refuses_is_reached_where_one_step_saw_it_full(
     make_step: StepMaker, use: dict[int, tuple[float, float, float]]
 ) -> None:
@@ -529,6 +530,7 @@ def test_a_mapped_file_beyond_memory_says_more_than_that_memory_is_full(make_ste
     assert beyond(10) == ["cage.memory"], "files that are sent are fetched many pages at a time"
 
 
+@pytest.mark.extension("loadframe_bulk")
 def test_the_component_whose_cage_is_used_up_is_named(make_step: StepMaker) -> None:
     quota = {name.replace("target.", "loader."): value for name, value in QUOTA.items()}
     assert diagnosed(queue(make_step, **quota))[0].id == "cage.loader.cpu_quota"

@@ -127,6 +127,7 @@ def test_a_cage_is_raised_as_far_as_the_machine_goes() -> None:
     assert state_after(TargetState({}, {"memory.max": 64 << 20}), memory).limits["memory.max"] > 64 << 20
 
 
+@pytest.mark.extension("loadframe_bulk")
 def test_a_component_in_front_of_the_shards_has_its_own_cage_raised() -> None:
     ceilings = {"cage.loader.cpu_quota": 0.4, "cage.cpu_quota": 0.3, "cpu.saturated": 2.0}
     loader = caged({"cpu.max": 30_000, "loader.cpu.max": 40_000}, ceilings)

@@ -17,6 +17,7 @@ import typer.main
 
 import loadframe
 import producing
+from alone import OF_ALL
 from forked import forked
 from loadframe.cli.main import app
 from sources import EXTENSIONS, modules
@@ -210,6 +211,7 @@ def test_what_docs_ndb_shows_is_what_the_command_says(workplace: Path) -> None:
     assert [line[4:] for line in shown.rstrip().splitlines() if "whether a cluster starts" not in line] == said
 
 
+@OF_ALL
 def test_the_ledger_page_is_generated_from_the_rules() -> None:
     done = subprocess.run([sys.executable, str(ROOT / "scripts/write-docs"), "--check"], check=False)
     assert done.returncode == 0, "run scripts/write-docs"

@@ -108,6 +108,7 @@ def test_no_catalogue_takes_any_text() -> None:
 @pytest.mark.parametrize(
     "value", ["0\nDataDir=/etc", "main,ldm\nDataDir=/etc", "0\n", "main\n", "0 # 1", "main\r[ndbd]", "$(id)"]
 )
+@pytest.mark.extension("loadframe_ndb")
 def test_what_is_written_into_a_config_ini_is_cpus_and_threads_alone(name: str, value: str) -> None:
     with pytest.raises(StudyError, match=f"target.settings.{name}"):
         registry.kind_named("ndb").check_settings({name: value})

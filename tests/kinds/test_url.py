@@ -295,6 +295,7 @@ def test_a_server_to_attach_to_is_loaded_elsewhere_only_with_its_owners_consent(
         check_study(parse(text.format(url=address)))
 
 
+@pytest.mark.extension("loadframe_caches")
 def test_another_machine_is_loaded_only_with_its_owners_consent() -> None:
     text = STUDY.format(url="http://192.0.2.1")
     with pytest.raises(StudyError, match="not this machine"):

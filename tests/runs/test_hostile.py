@@ -19,6 +19,7 @@ from loadframe.model import Investigation, Step
 from loadframe.reporting import vega
 
 RECORDED = Path(__file__).parents[1] / "data" / "runs"
+OF_TUNE = pytest.mark.extension("loadframe_tune")
 LINE_ENDS = ("\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1e")
 """Where str.splitlines ends a line, and JSON does not."""
 
@@ -77,7 +78,7 @@ def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     path.write_text("\n".join([json.dumps(record), *rest]))
 
 
-@pytest.mark.parametrize("name", ["investigation", "ladder", "tuning"])
+@pytest.mark.parametrize("name", ["investigation", "ladder", pytest.param("tuning", marks=OF_TUNE)])
 def test_a_run_is_read_in_every_way(recorded: Callable[..., Path], name: str) -> None:
     path = recorded(name)
     refused = read_all(path)
@@ -85,6 +86,7 @@ def test_a_run_is_read_in_every_way(recorded: Callable[..., Path], name: str) ->
     assert "Content-Security-Policy" in (path / "report.html").read_text()
 
 
+@OF_TUNE
 def test_the_settings_to_copy_are_worked_out_and_their_file_is_ours(
     recorded: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -154,11 +154,13 @@ def clustered(cage: str, *pieces: str, kind: str = "ndb-sql") -> str:
         ),
     ],
 )
+@pytest.mark.extension("loadframe_drivers", "loadframe_ndb")
 def test_what_of_a_cluster_does_not_fit_is_refused(text: str, words: str) -> None:
     with pytest.raises(StudyError, match=words):
         check_study(parse(text))
 
 
+@pytest.mark.extension("loadframe_drivers", "loadframe_ndb")
 def test_a_program_that_two_kinds_lack_is_named_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     text = clustered("", ", shards = 1") + OTHER.format(name="mysql", kind="mysql", pieces="")

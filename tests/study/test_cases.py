@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from alone import of_studies
 from loadframe.bench.checking import check_study
 from loadframe.errors import MissingTool, StudyError
 from loadframe.study.cases import PROFILES, all_cases, find
@@ -15,6 +16,10 @@ from sources import modules
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = [case.name for case in all_cases()]
+WITH_EXTENSIONS = [
+    pytest.param(case.name, marks=of_studies(*(tomllib.loads(path.read_text()) for path in case.studies.values())))
+    for case in all_cases()
+]
 
 
 def test_the_cases_of_this_issue_are_there() -> None:
@@ -26,7 +31,7 @@ def test_a_case_may_carry_out_several_studies() -> None:
     assert find("render-farm").main == ("study",)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", WITH_EXTENSIONS)
 @pytest.mark.parametrize("profile", PROFILES)
 def test_every_study_of_every_profile_is_valid(name: str, profile: str) -> None:
     case = find(name)

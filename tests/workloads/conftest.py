@@ -131,6 +131,7 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]
 
 def _serving(kind: str, state: Path, settings: Mapping[str, SettingValue] = MappingProxyType({})) -> Iterator[Endpoint]:
     """A web server, or a cache before an origin of its own."""
+    pytest.importorskip("loadframe_caches", reason="needs loadframe_caches")
     patch = pytest.MonkeyPatch()
     patch.setenv("LOADFRAME_STATE", str(state))
     with Lease.acquire(f"tests of workloads on {kind}") as lease:
@@ -157,6 +158,7 @@ def varnish_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint
 @pytest.fixture(scope="session")
 def loader_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
     """A bulk loader before two shards."""
+    pytest.importorskip("loadframe_bulk", reason="needs loadframe_bulk")
     patch = pytest.MonkeyPatch()
     patch.setenv("LOADFRAME_STATE", str(tmp_path_factory.mktemp("state")))
     with Lease.acquire("tests of workloads on a bulk loader") as lease:

@@ -118,6 +118,7 @@ def test_what_another_user_keeps_in_it_is_not_dropped(attached_postgres: Endpoin
 
 
 @pytest.mark.server
+@pytest.mark.extension("loadframe_drivers")
 def test_pgbench_touches_no_table_of_the_same_name(attached_postgres: Endpoint) -> None:
     """pgbench drops and fills pgbench_accounts; somebody may have one."""
     with postgres.connected(attached_postgres, "a test") as connection:
@@ -139,6 +140,7 @@ def test_pgbench_touches_no_table_of_the_same_name(attached_postgres: Endpoint) 
 
 @pytest.mark.server
 @pytest.mark.parametrize("kind", ["pgbench", "sysbench"])
+@pytest.mark.extension("loadframe_drivers")
 def test_a_driver_whose_own_connections_lead_to_other_tables_is_not_started(
     kind: str, attached_postgres: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

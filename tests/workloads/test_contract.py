@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from loadframe.entry_points import EXTENSIONS, WORKLOADS_GROUP
 from loadframe.errors import StudyError, TargetError, WorkloadError
 from loadframe.host.identity import identify
 from loadframe.host.privilege import US
@@ -128,8 +129,10 @@ STARTED_AS = {"farm_attached": "farm_server", "postgres_attached": "postgres_ser
 
 
 def there(name: str) -> bool:
-    """Whether the program of a specimen is, or can be installed for the tests."""
+    """Whether the program of a specimen is, or can be installed for the tests, and its extension is installed."""
     kind = name.partition("/")[0].partition(" at ")[0]
+    if kind in EXTENSIONS[WORKLOADS_GROUP] and kind not in registry.KINDS:
+        return False
     return kind not in NO_PACKAGE or all(need.present for need in registry.check(kind))
 
 
@@ -157,6 +160,7 @@ def specimen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     workload.remove(endpoint)
 
 
+@pytest.mark.extension("loadframe_bulk", "loadframe_caches", "loadframe_drivers", "loadframe_index")
 def test_every_kind_has_a_specimen_on_every_target_that_it_loads() -> None:
     targets = {
         "loader_server": "sharded bulk-loader",

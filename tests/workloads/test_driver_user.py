@@ -29,6 +29,7 @@ from loadframe.workloads.base import Workload
 from waiting import await_that
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root starts processes under another user")
+OF_DRIVERS = pytest.mark.extension("loadframe_drivers")
 MEASURED = '[study]\nname = "x"\nquestion = "?"\n[target]\nkind = "{kind}"\n{more}'
 MEASURED += '[workload]\nkind = "{workload}"\n{user}\n[load]\naxis = "{axis}"\nlevels = [1]\n'
 MEASURED += '[measure]\nwindow = "300ms"\n'
@@ -58,9 +59,9 @@ def _drive(workload: Workload, endpoint: Endpoint, user: int, folder: Path, leve
     [
         ("oltp", "concurrency", "farm_server", {"rows": 100}),
         ("oltp", "rate", "postgres_server", {"rows": 100, "threads": 2}),
-        ("sysbench", "threads", "farm_server", {"tables": 1, "table_size": 100}),
+        pytest.param("sysbench", "threads", "farm_server", {"tables": 1, "table_size": 100}, marks=OF_DRIVERS),
         ("render-farm-burst", "jobs", "farm_server", {"threads": 2}),
-        ("pgbench", "clients", "postgres_server", {"scale": 1}),
+        pytest.param("pgbench", "clients", "postgres_server", {"scale": 1}, marks=OF_DRIVERS),
         ("http", "concurrency", "web_server", {"objects": 10}),
         ("http", "rate", "web_server", {"objects": 10, "connections": 2}),
     ],

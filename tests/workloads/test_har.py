@@ -19,6 +19,7 @@ from loadframe.workloads import registry
 from loadframe.workloads.base import HasUsers, SendsRequests, Workload
 from loadframe.workloads.driving import ProcessDriver
 
+pytestmark = pytest.mark.extension("loadframe_drivers")
 server = pytest.mark.server
 SHOP = "https://shop.example"
 

@@ -15,6 +15,7 @@ from loadframe.workloads import registry
 from loadframe.workloads.base import TellsTimes
 from loadframe.workloads.own_program import OutputDriver, OwnProgram
 
+pytestmark = pytest.mark.extension("loadframe_drivers")
 DRIVERS = Path(__file__).parents[1] / "data/drivers"
 SOON_S = 60.0
 QUITE = """

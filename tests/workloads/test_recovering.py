@@ -18,6 +18,7 @@ from loadframe.workloads import asking, registry
 from loadframe.workloads.base import Workload
 
 pytestmark = pytest.mark.server
+OF_DRIVERS = pytest.mark.extension("loadframe_drivers")
 
 LOG = '127.0.0.1 - - [10/Oct/2000:13:55:{}6 +0000] "GET /items HTTP/1.1" 200 11\n'
 
@@ -35,7 +36,7 @@ def page(_: Sent) -> bytes:
     return said(b"seven items")
 
 
-@pytest.mark.parametrize("kind", ["access-log", "command"])
+@pytest.mark.parametrize("kind", [pytest.param("access-log", marks=OF_DRIVERS), "command"])
 def test_one_that_takes_no_connection_is_waited_for_and_told(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,6 +62,7 @@ def test_one_that_takes_no_connection_is_waited_for_and_told(
     assert not isinstance(first.value, NotRecovered), "it has never answered"
 
 
+@OF_DRIVERS
 def test_what_is_wrong_otherwise_is_not_waited_for(tmp_path: Path) -> None:
     """A server that accepts, and says nothing that is HTTP."""
     with socket.create_server(("127.0.0.1", 0)) as listening:

@@ -26,6 +26,7 @@ name = "here"
 roles = ["driver"]
 here = true
 """
+OF_CACHES = pytest.mark.extension("loadframe_caches")
 STUDY = """
 [study]
 name = "cache"
@@ -47,7 +48,12 @@ target = { kind = "nginx-cache" }
     ("old", "new", "told"),
     [
         ('kind = "varnish"', 'kind = "postgres"', "cannot load a server of kind 'postgres' that Loadframe starts"),
-        ('kind = "nginx-cache"', 'kind = "squid"', "cannot load a server of kind 'squid' that Loadframe starts"),
+        pytest.param(
+            'kind = "nginx-cache"',
+            'kind = "squid"',
+            "cannot load a server of kind 'squid' that Loadframe starts",
+            marks=OF_CACHES,
+        ),
         ('kind = "http"', 'kind = "pgbench"', "the workload 'pgbench' cannot be driven from a fleet"),
         (
             'kind = "varnish"',
@@ -60,6 +66,7 @@ def test_a_study_that_cannot_be_shared_out_is_refused(tmp_path: Path, old: str, 
     refused(tmp_path, STUDY.replace(old, new), FLEET, told)
 
 
+@OF_CACHES
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
@@ -72,6 +79,7 @@ def test_the_fleet_file_says_where_the_server_listens(tmp_path: Path, old: str, 
     refused(tmp_path, STUDY, FLEET.replace(old, new), told)
 
 
+@OF_CACHES
 def test_on_this_machine_too_its_owner_is_asked_before_a_port_is_opened(tmp_path: Path) -> None:
     here = '[fleet]\nname = "f"\n[[host]]\nname = "here"\nroles = ["driver", "target"]\nhere = true\n'
     refused(tmp_path, STUDY, here + 'address = "127.0.0.1"\n', "has authorised that")

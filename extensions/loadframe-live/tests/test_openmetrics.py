@@ -18,7 +18,6 @@ from loadframe.model import CaseStudy, Verdict
 from loadframe.model.verdict import NOT_KNOWN
 from loadframe.reporting.openmetrics import CONTENT_TYPE, PREFIX, UNITS, Sample, text
 from loadframe_live.openmetrics import FAMILIES, samples_of
-from loadframe_tune.model import Tuning
 
 RECORDED = Path(__file__).parents[3] / "tests/data/runs"
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -51,7 +50,10 @@ def run() -> CaseStudy:
     return conclude(open_run(RECORDED / "investigation"))
 
 
+@pytest.mark.extension("loadframe_tune")
 def test_a_gain_without_a_ratio_is_no_sample(run: CaseStudy) -> None:
+    from loadframe_tune.model import Tuning
+
     none = Verdict(1.0, *NOT_KNOWN, "worse", 4, "nothing was served")
     tuned = conclude(open_run(RECORDED / "tuning"))
     assert isinstance(tuned.answer, Tuning) and tuned.answer.proof is not None

@@ -163,7 +163,11 @@ def test_the_list_has_old_and_new_runs_and_nothing_else(run: RunFolder, tmp_path
     ("name", "answer"),
     [
         ("ladder", "Set wal (journal_mode from DELETE to wal): 4.8x on average"),
-        ("tuning", "Set the 4 settings below: 50x on average over 2 and 4 workers"),
+        pytest.param(
+            "tuning",
+            "Set the 4 settings below: 50x on average over 2 and 4 workers",
+            marks=pytest.mark.extension("loadframe_tune"),
+        ),
         ("job-queue", "One worker already hits the limit: every commit waits for the disk."),
     ],
 )

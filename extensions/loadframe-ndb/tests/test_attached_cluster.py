@@ -86,6 +86,7 @@ def test_of_several_sql_nodes_one_on_another_machine_is_what_takes_consent() -> 
         ("config = '/etc/x.cnf'\nrestart = ['true']", "", "target.config"),
     ],
 )
+@pytest.mark.extension("loadframe_drivers")
 def test_a_study_that_would_change_it_is_refused_before_anything_is_asked(target: str, more: str, named: str) -> None:
     with pytest.raises(StudyError, match=f"is read and loaded, and not changed: {named}") as caught:
         check_study(parse(study("/run/nothing.sock", target, more)))
@@ -132,6 +133,7 @@ def address(target: NdbSqlTarget) -> str:
 @pytest.mark.ndb
 @pytest.mark.sqlnode
 @pytest.mark.server
+@pytest.mark.extension("loadframe_drivers")
 def test_it_is_read_and_loaded_and_is_after_that_as_it_was(cluster: NdbSqlTarget, tmp_path: Path) -> None:
     options = cluster.endpoint().options
     processes, effective = cluster.processes(), cluster.effective()

@@ -12,7 +12,6 @@ from loadframe.study import parse
 from loadframe_ndb.config import cluster_of, read_config
 from loadframe_ndb.config_rules import Case, Hosts, check
 from loadframe_ndb.own_settings import CATALOGUE, SETTING_BY_NAME, Shape, checked, config_text
-from loadframe_tune.space import vary
 
 TWO = Shape(data=(2, 3), api=(4, 5))
 
@@ -108,7 +107,10 @@ def test_what_a_value_gives_up_is_known_in_both_directions() -> None:
     assert not CATALOGUE.known("NoOfReplicas").weakens(2)
 
 
+@pytest.mark.extension("loadframe_tune")
 def test_what_has_no_effect_beside_a_given_setting_is_not_varied() -> None:
+    from loadframe_tune.space import vary
+
     study = """
 [study]
 name = "cluster"

@@ -166,6 +166,7 @@ def test_with_one_copy_it_says_so_and_ends_and_finished_steps_are_kept(tmp_path:
 
 @pytest.mark.ndb
 @pytest.mark.sqlnode
+@pytest.mark.extension("loadframe_drivers")
 def test_behind_sql_nodes_the_clients_go_on_too(tmp_path: Path) -> None:
     """sysbench would end at the first error that it does not know."""
     with killed_in_step(2, "sysbench", "run") as killed:

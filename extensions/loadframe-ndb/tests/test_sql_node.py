@@ -135,6 +135,7 @@ levels = [2]
 """
 
 
+@pytest.mark.extension("loadframe_drivers")
 def test_how_many_there_are_is_for_a_cluster_alone() -> None:
     with pytest.raises(StudyError, match=r"target\.sql_nodes is for a target of kind ndb-sql") as caught:
         check_study(parse(STUDY.format(kind="mariadb", given="sql_nodes = 2")))
@@ -146,6 +147,7 @@ def test_how_many_there_are_is_for_a_cluster_alone() -> None:
 @pytest.mark.ndb
 @pytest.mark.sqlnode
 @pytest.mark.server
+@pytest.mark.extension("loadframe_drivers")
 def test_there_is_a_cage_for_each_of_them_and_for_no_other() -> None:
     with pytest.raises(StudyError, match="no component 'sql3'") as caught:
         check_study(parse(STUDY.format(kind="ndb-sql", given="shards = 1\nsql_nodes = 2\n[cage.sql3]\ncpus = '0'")))
@@ -182,6 +184,7 @@ def ask(target: NdbSqlTarget, *statements: str) -> list[Any]:
 @pytest.mark.ndb
 @pytest.mark.sqlnode
 @pytest.mark.server
+@pytest.mark.extension("loadframe_drivers")
 def test_its_tables_are_in_the_cluster_and_survive_a_data_node_and_the_sql_node(target: NdbSqlTarget) -> None:
     rows = ", ".join(f"({number}, '{'x' * 100}')" for number in range(1000))
     workloads.make("sysbench", {"tables": 1, "table_size": 100}, Allowance(US)).install(target.endpoint())
@@ -233,6 +236,7 @@ def test_what_takes_no_restart_of_the_sql_node_restarts_nothing_and_its_end_is_t
 @pytest.mark.ndb
 @pytest.mark.sqlnode
 @pytest.mark.server
+@pytest.mark.extension("loadframe_drivers")
 def test_two_of_them_have_the_same_tables_and_share_the_load_out(lease: Lease, tmp_path: Path) -> None:
     names = ("management", "sql1", "sql2", "shard1")
     target = NdbSqlTarget(lease, {name: Resources() for name in names})

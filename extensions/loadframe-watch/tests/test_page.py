@@ -15,9 +15,6 @@ import zstandard
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from loadframe.system.files import Folder, Whose, hold
-from loadframe_live.follower import MOST_FOLLOWED, Follower, Listing, Metrics
-from loadframe_live.hub import Hub
-from loadframe_live.places import Places
 from loadframe_watch.page import WatchView
 
 BEGAN_S = 1.8e9
@@ -257,14 +254,22 @@ def test_a_link_and_a_bomb_are_refused(view: WatchView, tmp_path: Path) -> None:
     assert "link" in linked.refresh()["error"]
 
 
+@pytest.mark.extension("loadframe_live")
 def test_it_is_in_the_list_whether_its_folder_or_the_one_above_is_named(view: WatchView) -> None:
+    from loadframe_live.follower import Listing
+    from loadframe_live.places import Places
+
     for path in (folder_of(view), folder_of(view).parent):
         listing = Listing(Places([path]))
         assert [one.id for one in listing.look()] == ["0/farm"]
         assert list(listing.rows) == ["0/farm"]
 
 
+@pytest.mark.extension("loadframe_live")
 def test_prometheus_gets_the_last_line_of_each_watch_and_every_alarm(tmp_path: Path) -> None:
+    from loadframe_live.follower import Metrics
+    from loadframe_live.places import Places
+
     for name in ("farm", "shop"):
         (tmp_path / name).mkdir()
         add(tmp_path / name, {**HEAD, "subject": name}, sample(0, 10.0), sample(1, 20.0, values={"x": []}))
@@ -284,7 +289,12 @@ def test_prometheus_gets_the_last_line_of_each_watch_and_every_alarm(tmp_path: P
     assert "shop" not in metrics.text()
 
 
+@pytest.mark.extension("loadframe_live")
 def test_of_very_many_watches_each_can_be_opened(tmp_path: Path) -> None:
+    from loadframe_live.follower import MOST_FOLLOWED, Follower
+    from loadframe_live.hub import Hub
+    from loadframe_live.places import Places
+
     names = [f"farm-{number:02}" for number in range(MOST_FOLLOWED + 2)]
     for name in names:
         (tmp_path / name).mkdir()
