@@ -203,10 +203,13 @@ def _gain(variant: Variant, unit: str) -> str:
     at, best = variant.gain, max(variant.levels, key=lambda level: level.low)
     times = f"{verdict_words.led_ratio(at)}x" if at.decided else "none" if _is_none(at) else "no proven gain"
     gain = f"{times} at {words.load(at.load, unit)}"
-    none = [level for level in variant.levels if not level.decided and level is not at and _is_none(level)]
+    levels = sorted(variant.levels, key=lambda level: level.load)
+    none = [level for level in levels if not level.decided and level is not at and _is_none(level)]
     if at.low > 1 and none:
-        loads = words.and_list([rounding.exact(level.load) for level in none])
-        gain += f"; none at {loads if len(none) <= NAMED else 'some other loads'}"
+        where = f"at {words.and_list([rounding.exact(level.load) for level in none])}"
+        if len(none) > NAMED:
+            where = "at the lowest loads" if none == levels[: len(none)] else "at some other loads"
+        gain += f"; none {where}"
     elif best.low > 1 >= at.low:
         gain = f"{verdict_words.led_ratio(best)}x at {words.load(best.load, unit)}; {gain}"
     return gain + (f", but {words.strip(variant.gives_up.partition(';')[0])}" if variant.gives_up else "")
