@@ -2,6 +2,7 @@
 started has ended, and all that it made outside the run folder is gone."""
 
 import math
+import os
 import shutil
 import time
 from collections import Counter
@@ -198,10 +199,11 @@ class RealBench(Bench):
         return driven
 
     def _follow_cages(self) -> None:
-        """And of a running server the group that limits it, such as its container's."""
+        """And the group that limits the target from outside: a running server's, else the one that we are in."""
         for cage in self._target.cages:
             self._recorder.follow_cgroup(cage.component, cage.folders)
-        if not self._target.private and self._target.local() and (pids := self._target.pids()):
+        pids = (os.getpid(),) if self._target.private else self._target.pids()
+        if self._target.local() and pids:
             self._recorder.follow_cgroup(AROUND, limiting(pids[0]))
 
     def _make_workload(self, allowance: Allowance | None) -> Workload:
