@@ -61,6 +61,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if missing := [name for mark in item.iter_markers("extension") for name in mark.args if not find_spec(name)]:
+        if os.environ.get("LOADFRAME_REQUIRE_SERVERS") and item.config.getoption("leave_out") is None:
+            pytest.fail(f"a test would be skipped; missing extensions: {', '.join(missing)}")
         pytest.skip(f"needs {', '.join(missing)}")
     if item.get_closest_marker("mysql") is not None and MYSQL_PACKAGE.program("mysqld") is None:
         pytest.skip("no mysqld of MySQL on PATH, and no package of Debian 12 has one: make mysql")

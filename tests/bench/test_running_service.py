@@ -26,7 +26,7 @@ from loadframe.bench.places import revert
 from loadframe.cages import groups
 from loadframe.changes import lists
 from loadframe.changes.durable import DurableJournal
-from loadframe.errors import ChangeError, StudyError, TargetError
+from loadframe.errors import CageError, ChangeError, StudyError, TargetError
 from loadframe.experiments import limits_now, reading
 from loadframe.kinds.service.discovery import find
 from loadframe.kinds.service.files import OwnFile
@@ -204,16 +204,15 @@ def test_it_is_found_by_the_control_group_of_its_unit_or_its_container(
 @pytest.mark.long
 def test_the_quota_of_the_group_that_it_runs_in_is_the_cause(service: Service, tmp_path: Path) -> None:
     """As of a container with a CPU limit: only the port is known."""
-    place = next((each for each in groups.hierarchies() if "cpu" in each.controllers), None)
-    quotas = {1: ("cpu.cfs_quota_us", "5000"), 2: ("cpu.max", "5000 100000")}
     try:
-        assert place is not None
-        folder = place.top / f"loadframe-test-{service.pid}"
-        folder.mkdir()
-    except (AssertionError, OSError) as error:
-        pytest.skip(f"no control group can be made here: {error}")
+        place = next(each for each in groups.find(["cpu"]) if "cpu" in each.controllers)
+    except CageError as error:
+        pytest.skip(str(error))
+    file, quota = {1: ("cpu.cfs_quota_us", "5000"), 2: ("cpu.max", "5000 100000")}[place.hierarchy.version]
+    folder = place.parent / f"loadframe-test-{service.pid}"
+    folder.mkdir()
     try:
-        (folder / quotas[place.version][0]).write_text(quotas[place.version][1], encoding="utf-8")
+        (folder / file).write_text(quota, encoding="utf-8")
         (folder / "cgroup.procs").write_text(str(service.pid), encoding="utf-8")
         load = {"axis": "concurrency", "levels": [1, 2, 4]}
         study = study_of({"listen": service.port}, load=load, measure={"window": "600ms", "budget": "30s"})
@@ -221,10 +220,10 @@ def test_the_quota_of_the_group_that_it_runs_in_is_the_cause(service: Service, t
         assert found.rounds[0].findings[0].id == "cgroup.cpu"
         assert found.gain is None
         said = answer(found)
-        assert "the CPU quota of the target's control group is used up" in said
-        assert "raise the CPU quota of its control group" in said
+        assert "the CPU quota of the control group around the target is used up" in said
+        assert "raise the CPU quota of that control group" in said
     finally:
-        (place.own / "cgroup.procs").write_text(str(service.pid), encoding="utf-8")
+        (place.hierarchy.own / "cgroup.procs").write_text(str(service.pid), encoding="utf-8")
         assert groups.remove(folder)
 
 

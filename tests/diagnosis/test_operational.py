@@ -250,6 +250,7 @@ def test_one_at_a_time_is_serial(make_step: StepMaker, levels: Sequence[float]) 
         ("target.saturation", 0.95),
         ("driver.saturation", 0.95),
         ("target.cage.cpu.throttled_share", 0.6),
+        ("target.cgroup.cpu.throttled_share", 0.45),
         ("workload.errors", 60.0),
         ("system.disk.busy", 0.97),
         ("workload.cpu_wait", 0.3),
@@ -593,7 +594,7 @@ def test_requests_beyond_the_number_in_service_that_fail_at_once_come_first(make
     steps = []
     for step in pool(make_step, 4):
         beyond = max(0.0, step.level - 4)
-        metrics = {**IDLE, "workload.errors": 150 * beyond}
+        metrics = {**IDLE, "workload.errors": 150 * beyond, "workload.failed_time": beyond / step.level}
         steps.append(replace(step, metrics=metrics, latency=Latency(20.0, 20.0, 20.0, 20.0, 20.0)))
     curve = curve_of(steps)
     found, _ = diagnose(look(curve, steps), [], operational(Seen(curve, steps, {}, [])))

@@ -107,9 +107,11 @@ def test_each_cause_is_named_first_by_what_is_seen_of_it(make_step: StepMaker, c
     assert trace_of(found[0]) is not None, "a change can be seen to move it"
 
 
-def test_the_quota_of_a_group_of_others_is_named_and_no_number_served_at_once(make_step: StepMaker) -> None:
-    found, _ = diagnosed(make_step, {"target.cgroup.cpu.throttled_share": 0.88})
+def test_the_quota_of_a_group_of_others_is_named_with_the_limit_in_the_ledger(make_step: StepMaker) -> None:
+    quota = {"target.cgroup.cpu.throttled_share": 0.88, "target.cgroup.cpu": 0.5, "target.cgroup.cpu.limit": 0.5}
+    found, _ = diagnosed(make_step, quota)
     assert [finding.id for finding in found] == ["cgroup.cpu"]
+    assert found[0].evidence[0].metric == "target.cgroup.cpu.throttled_share"
 
 
 def test_few_long_timeouts_are_failures(make_step: StepMaker) -> None:
@@ -125,6 +127,12 @@ def test_few_long_timeouts_are_failures(make_step: StepMaker) -> None:
     assert trace.metric == "workload.failed_time"
     quick = {**full, "workload.failed_time": 0.01}
     assert not diagnosed(make_step, {"target.open_files": 300.0}, BENT, loaded=quick)[0]
+
+
+def test_timeouts_are_no_cause_beside_what_makes_them(make_step: StepMaker) -> None:
+    busy = {"system.cpu.utilization": 0.99, "target.saturation": 0.97, "system.pressure.cpu.some": 0.9}
+    found, _ = diagnosed(make_step, {}, BENT, loaded={**busy, "workload.errors": 1.2, "workload.failed_time": 0.35})
+    assert [finding.id for finding in found] == ["cpu.saturated"]
 
 
 def test_a_delayed_acknowledgement_is_seen_where_no_request_waits_for_another(make_step: StepMaker) -> None:

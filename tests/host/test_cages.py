@@ -119,7 +119,7 @@ def test_the_lease_knows_every_group_before_it_is_made(tree: Any, lease: Lease) 
     assert all(known)
 
 
-def test_the_group_that_limits_a_process_is_the_nearest_with_a_quota(tree: Any) -> None:
+def test_the_group_that_limits_a_process_has_the_smallest_quota(tree: Any) -> None:
     """A pod has the quota, the container in it none; one of I/O counts where no CPU time is limited."""
     (tree.root / "proc/7").mkdir()
     (tree.root / "proc/7/cgroup").write_text((tree.root / "proc/self/cgroup").read_text())
@@ -130,8 +130,14 @@ def test_the_group_that_limits_a_process_is_the_nearest_with_a_quota(tree: Any) 
     pod = tree.top / cpu / "user"
     (tree.top / io / "user/me" / rate[0]).write_text(rate[1])
     assert groups.limiting(7, tree.root) == (tree.top / io / "user/me",)
+    (pod / "cpu.cfs_period_us").write_text("100000")
     (pod / quota[0]).write_text(quota[1])
     assert groups.limiting(7, tree.root) == ((pod, tree.top / io / "user/me") if tree.version == 1 else (pod,))
+    own = tree.top / cpu / "user/me"
+    (own / quota[0]).write_text(quota[1].replace("50000", "400000"))
+    assert groups.limiting(7, tree.root)[0] == pod, "the tighter one"
+    (own / quota[0]).write_text(quota[1].replace("50000", "20000"))
+    assert groups.limiting(7, tree.root)[0] == own
     assert groups.limiting(8, tree.root) == ()
 
 

@@ -87,7 +87,7 @@ def recorded(root: Path) -> frozenset[str]:
     lay_machine(root)
     writer = FrameWriter(root / "a.lfr", FACTS)
     process = ProcessFiles(root, "target", 7, writer, Descriptors(), interval_s=1.0)
-    groups = ("target", "driver", *IN_FRONT, AROUND)
+    groups = ("target", "driver", *IN_FRONT, f"target{AROUND}", f"driver{AROUND}")
     cages = [CgroupFiles(root, component, ("/group",), writer) for component in groups]
     files: list[SystemFiles | ProcessFiles | CgroupFiles] = [SystemFiles(root, writer), process, *cages]
     for at_s in (0.0, 1.0, 2.0):

@@ -219,7 +219,7 @@ def test_the_tightest_group_above_the_process_holds_it(tree: Path) -> None:
     assert (values["target.cgroup.memory"], values["target.cgroup.memory.limit"]) == (400_000_000, 536_870_912)
     assert values["target.cgroup.memory.hits"] == 1
     assert (values["target.cgroup.cpu"], values["target.cgroup.cpu.limit"]) == (pytest.approx(0.4), 0.5)
-    assert values["target.cgroup.cpu.throttled"] == 5
+    assert values["target.cgroup.cpu.throttled_share"] == 0.5
     assert (values["target.cgroup.pids"], values["target.cgroup.pids.limit"]) == (90, 100)
     assert (values["target.cgroup.read_bytes"], values["target.cgroup.read_bytes.limit"]) == (1048576, 1048576)
     assert values["target.cgroup.write_bytes.limit"] == float("inf")

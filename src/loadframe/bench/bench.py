@@ -81,6 +81,7 @@ class RealBench(Bench):
         self._profiles = Profiles(run)
         self._rigs: dict[str, Rig] = {}
         self._served: dict[str, tuple[int, ...]] = {}
+        self._around: dict[str, tuple[int, ...]] = {}
         self._treatments: dict[str, Treatment] = {}
         self._reasons = Reasons()
 
@@ -199,12 +200,19 @@ class RealBench(Bench):
         return driven
 
     def _follow_cages(self) -> None:
-        """And the group that limits the target from outside: a running server's, else the one that we are in."""
         for cage in self._target.cages:
             self._recorder.follow_cgroup(cage.component, cage.folders)
-        pids = (os.getpid(),) if self._target.private else self._target.pids()
-        if self._target.local() and pids:
-            self._recorder.follow_cgroup(AROUND, limiting(pids[0]))
+
+    def _follow_around(self) -> None:
+        """The groups that limit target and driver from outside, such as a container's: what we start shares ours."""
+        target, ours = self._target, (os.getpid(),)
+        started = target.private and targets.kind_named(target.kind).by_address is None
+        pids = {"target": ours if started else target.first_process(), "driver": ours}
+        if not target.local() or pids == self._around:
+            return
+        self._around = pids
+        for component, known in pids.items():
+            self._recorder.follow_cgroup(component + AROUND, limiting(known[0]) if known else ())
 
     def _make_workload(self, allowance: Allowance | None) -> Workload:
         return workload_of(self.study, allowance)
@@ -247,6 +255,7 @@ class RealBench(Bench):
         treatment = self._treatments[name]
         left, self._rig = self._rig, self._rigs[treatment.kind]
         if left is not self._rig:
+            self._around = {}
             for cage in left.target.cages:
                 self._recorder.follow(cage.component, ())
                 self._recorder.follow_cgroup(cage.component, ())
@@ -254,8 +263,9 @@ class RealBench(Bench):
         around = self._surroundings.bring(name, treatment.state.host)
         asked = self._options.bring(name, treatment.state.options)
         self.workload = self._loading.workload = self._options.now
-        own = replace(treatment.state, host={}, options={})
-        return {**self._rig.bring(name, own, self.workload), **around, **asked}
+        effective = self._rig.bring(name, replace(treatment.state, host={}, options={}), self.workload)
+        self._follow_around()
+        return {**effective, **around, **asked}
 
     @property
     def kind(self) -> str:

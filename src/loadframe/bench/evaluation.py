@@ -92,6 +92,8 @@ def evaluate(
         metrics |= {f"stranger.{component_of(program)}.cores": cores for program, cores in named}
     if not known:
         metrics.pop("workload.concurrency", None)
+    if not known or WHOLE_SECONDS in loaded.marks:
+        metrics.pop("workload.failed_time", None)
     if WHOLE_SECONDS in loaded.marks:  # the times within a second are random
         metrics.pop("workload.silence_ms", None)
     if not embedded:
@@ -180,7 +182,8 @@ def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, flo
     cpus = cpus_of(allowed)
     most = float(len(cpus)) if cpus else metrics.get("system.cpu.count", math.nan)
     most = min(most, metrics.get(f"{component}.cage.cpu.limit", most))
-    used, throttled = metrics.get(f"{component}.cpu.cores"), throttled_share(metrics, component)
+    groups = ("cage",) if component == "driver" else ("cage", "cgroup")  # what is around it is around the target, too
+    used, throttled = metrics.get(f"{component}.cpu.cores"), throttled_share(metrics, component, groups)
     shares = [used / most if used is not None and most > 0 else None, throttled]
     return max((share for share in shares if share is not None), default=None)
 

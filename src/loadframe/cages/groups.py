@@ -2,6 +2,7 @@
 version 1 and others in version 2. New groups are made below our own, so that whatever limits us still holds;
 `parent_of` has the exception that version 2 demands."""
 
+import math
 import os
 import re
 import time
@@ -25,7 +26,8 @@ IO_FILES_V1 = {
     "io.riops": "blkio.throttle.read_iops_device",
     "io.wiops": "blkio.throttle.write_iops_device",
 }
-QUOTAS, IO_LIMITS = ("cpu.max", "cpu.cfs_quota_us"), ("io.max", *IO_FILES_V1.values())
+QUOTA_V1, PERIOD_V1 = "cpu.cfs_quota_us", "cpu.cfs_period_us"
+IO_LIMITS = ("io.max", *IO_FILES_V1.values())
 """Of version 2 and of version 1."""
 
 
@@ -125,25 +127,33 @@ def _enable(folder: Path, controller: str, top: Path) -> bool:
 
 
 def _limits_of(folder: Path, names: Sequence[str] = LIMITS) -> str:
-    """In words, or "". "max", "max 100000", -1 and a device without a number are no limits."""
+    """In words, or "". "max", "max 100000" and a device without a number are no limits."""
     limits = []
     for name in names:
         lines = [line.split() for line in text(folder / name).splitlines()]
         if name == "io.max":
             lines = [words for words in lines if any(not word.endswith("=max") for word in words[1:])]
-        if value := ", ".join(" ".join(words) for words in lines if words and words[0] not in ("max", "-1")):
+        if value := ", ".join(" ".join(words) for words in lines if words and words[0] != "max"):
             limits.append(f"{name} = {value}")
     return ", ".join(limits)
 
 
 def limiting(pid: int, root: Path = Path("/")) -> tuple[Path, ...]:
-    """Of each hierarchy the nearest group of a process, its own or one above, with a quota of CPU time, else with a
-    limit of I/O. Empty for a process that has ended."""
+    """Of each hierarchy the group of a process, its own or one above, with the smallest quota of CPU time, else the
+    nearest one with a limit of I/O. Empty for a process that has ended."""
     folders = list[Path]()
     for hierarchy in hierarchies(root, str(pid)):
         groups = [group for group in (hierarchy.own, *hierarchy.own.parents) if group.is_relative_to(hierarchy.top)]
-        folders += [group for names in (QUOTAS, IO_LIMITS) for group in groups if _limits_of(group, names)][:1]
+        quotas = sorted((group for group in groups if _cpus_of(group) < math.inf), key=_cpus_of)
+        folders += [*quotas, *(group for group in groups if _limits_of(group, IO_LIMITS))][:1]
     return tuple(folders)
+
+
+def _cpus_of(folder: Path) -> float:
+    """Infinite without a quota (max, -1)."""
+    words = [*text(folder / "cpu.max").split(), *text(folder / QUOTA_V1).split(), *text(folder / PERIOD_V1).split()]
+    quota, period = (*words, "", "")[:2]
+    return int(quota) / int(period) if quota.isdigit() and period.isdigit() and int(period) else math.inf
 
 
 def find(wanted: Collection[str], root: Path = Path("/")) -> list[Place]:

@@ -42,12 +42,15 @@ NOTHING_ELSE = "The CPUs are saturated; nothing else that is seen from outside i
 CONDITIONS = condition_rows(Path(__file__).with_suffix(".toml"))
 FAILING, ONE_CPU, ONE_LOCK = (CONDITIONS[name] for name in ("failing", "one_cpu", "one_lock"))
 FIRST = (
-    *("own_cpu_busy", "saturated", "busy", "driver", "waits_for_cpu", "throttled", "failing", "failing_slowly"),
+    *("own_cpu_busy", "saturated", "busy", "driver", "waits_for_cpu", "throttled", "throttled_around", "failing"),
     "disk_busy",
 )
 ABSENT = tuple(CONDITIONS[name] for name in FIRST)
 """Each of these ends the throughput, and X R is then no number of anything."""
-SHOWN = ("workload.cpu_wait", "target.saturation", "target.cage.cpu.throttled_share", "system.disk.busy")
+SHOWN = (
+    *("workload.cpu_wait", "target.saturation", "target.cage.cpu.throttled_share"),
+    *("target.cgroup.cpu.throttled_share", "system.disk.busy"),
+)
 COMPUTES = Condition("target.cpu.hottest_thread", ">=", HOT, "one thread computes all the time")
 SEVERAL = 1.5
 LEAST_TAKEN = 0.2

@@ -76,9 +76,12 @@ def waiting(metrics: Mapping[str, float], parts: Sequence[str] = ("target", "dri
     return sum(waits) if waits else math.inf
 
 
-def throttled_share(metrics: Mapping[str, float], component: str) -> float | None:
-    """Of the periods of its quota, or of the group around it, those in which it ran out. None where there is none."""
-    names = (f"{component}.{group}.cpu.throttled_share" for group in ("cage", "cgroup"))
+def throttled_share(
+    metrics: Mapping[str, float], component: str, groups: Sequence[str] = ("cage", "cgroup")
+) -> float | None:
+    """Of the periods of its quota, or that of the group around it, those in which it ran out. None where there is
+    none."""
+    names = (f"{component}.{group}.cpu.throttled_share" for group in groups)
     return max((metrics[name] for name in names if name in metrics), default=None)
 
 

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from loadframe.knowledge.kinds import rows, tables
-from loadframe.knowledge.signature import Condition, Rank, Signature, signature_rows
+from loadframe.knowledge.signature import Condition, Signature, signature_rows
 from loadframe.metrics import IN_FRONT
 from loadframe.model import DRIVER_BESIDE, OTHERS
 
@@ -26,7 +26,7 @@ HOT = _rows_of(HOT_THREAD)[0].present[0].threshold
 THROTTLED = ("read_bytes", "write_bytes", "reads", "writes")
 
 
-OF_CAGE = [signature for signature in OF_ANY_TARGET if signature.rank is Rank.CAGE]
+OF_CAGE = [signature for signature in OF_ANY_TARGET if signature.id.startswith("cage.")]
 
 
 def _of_component(signature: Signature, component: str) -> Signature:

@@ -141,10 +141,16 @@ CAGE: tuple[Derivation, ...] = (
     *(pressure(f"{resource}.pressure", (f"cage.pressure.{resource}.some",)) for resource in ("cpu", "memory", "io")),
 )
 """By the file's name: a group has those of one version."""
-AROUND = "target.cgroup"
-"""What the group that limits a target from outside is followed as; its metrics begin with this in place of "cage"."""
+AROUND = ".cgroup"
+"""What the group that limits a component from outside is followed as, behind its name."""
 FILES = frozenset(name for row in CAGE for name in (row.source, *row.slower))
 HELD = frozenset(name for row in CAGE for name in row.slower)
+
+
+def named(component: str, metrics: Metrics) -> Metrics:
+    """ "target.cage.cpu", or "target.cgroup.cpu" of the group around it."""
+    around = component.endswith(AROUND)
+    return {f"{component}.{name.removeprefix('cage.' if around else '')}": value for name, value in metrics.items()}
 
 
 def cage_metrics(component: str, window: Window) -> Metrics:

@@ -14,7 +14,7 @@ from loadframe.knowledge.families import derived, family_of
 from loadframe.metrics import is_known
 from loadframe.metrics.exposed import with_quantiles
 from loadframe.model import CounterSpec
-from loadframe.recording.cage_metrics import AROUND, cage_metrics
+from loadframe.recording.cage_metrics import cage_metrics, named
 from loadframe.recording.derivation import Metrics, Window, derive, gather, nearest_pair, texts_of, window_of
 from loadframe.recording.frames import MACHINE, Tick
 from loadframe.recording.peer_metrics import Connections, peer_metrics
@@ -94,10 +94,8 @@ def window_metrics(
             break
     caged = {name.partition(":cgroup:")[0] for tick in window.ticks for name in tick.entries if ":cgroup:" in name}
     for component in sorted(caged):
-        of_group = cage_metrics(component, window)
-        if component == AROUND:
-            of_group = {name.removeprefix("cage."): value for name, value in of_group.items()}
-        metrics |= _known(component, of_group)
+        of_group = named(component, cage_metrics(component, window))
+        metrics |= {name: value for name, value in of_group.items() if is_known(name)}
     for name, value in tuple(metrics.items()):  # shards are alike: the target has the largest value of each metric
         component, _, rest = name.partition(".")
         if component in pieces and component.startswith("shard") and rest.startswith("cage."):

@@ -19,7 +19,7 @@ from loadframe.knowledge.families import derived
 from loadframe.metrics import is_known
 from loadframe.metrics.exposed import with_quantiles
 from loadframe.panics import ROOM_BYTES, in_words
-from loadframe.recording.cage_metrics import CAGE, FILES
+from loadframe.recording.cage_metrics import CAGE, FILES, named
 from loadframe.recording.derivation import Track, texts_of
 from loadframe.recording.frames import UNRECORDED, Facts, Tick
 from loadframe.recording.metrics import COUNTERS_NOTE, MISSING_NOTE, SERVICE_NOTE, read_counters, read_specs
@@ -99,7 +99,7 @@ def _add_recorded(columns: "_Columns", ticks: Sequence[Tick], facts: Facts, *, g
         columns.add(at_s, "", machine.step(at_s, tick.entries))
         for folder, entries in caged.items():
             track = cages.setdefault(folder, Track(CAGE, facts.page_bytes))
-            columns.add(at_s, f"{folder.partition(':')[0]}.", track.step(at_s, entries))
+            columns.add(at_s, "", named(folder.partition(":")[0], track.step(at_s, entries)))
         for component in components.keys() | followed.keys():
             processes = components.setdefault(component, ComponentTrack(facts))
             columns.add(at_s, f"{component}.", processes.step(at_s, before_s, followed.get(component, {})))

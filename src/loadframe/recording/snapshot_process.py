@@ -11,7 +11,7 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
-from loadframe.cages.groups import IO_LIMITS, QUOTAS, hierarchies
+from loadframe.cages.groups import IO_LIMITS, QUOTA_V1, hierarchies
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs, snapshot_machine
 from loadframe.recording.cage_metrics import CAGE, IO
@@ -226,9 +226,9 @@ ROWS = (
 _LIMITED_BY = {
     "pids": ("pids.max",),
     "memory": ("memory.max", "memory.limit_in_bytes"),
-    "cpu": QUOTAS,
+    "cpu": ("cpu.max", QUOTA_V1),
 }
-_HARM = {"cage.pids": "refused", "cage.memory": "hits", "cage.cpu": "throttled"}
+_HARM = {"cage.pids": "refused", "cage.memory": "hits", "cage.cpu": "throttled_share"}
 """The count of events at the limit; I/O is only slowed down."""
 
 

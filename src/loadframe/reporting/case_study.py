@@ -25,7 +25,7 @@ from loadframe.reporting import (
     words,
 )
 from loadframe.reporting import document as doc
-from loadframe.reporting.next_step import is_named_limit, next_step
+from loadframe.reporting.next_step import is_named_limit, next_step, what_moves
 from loadframe.reporting.vega import BOTH, HALF, NARROW, Chart, charted
 from loadframe.units import show_metric
 
@@ -122,12 +122,14 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     brief = ((finding_words.evidence_value(piece), piece.window.partition(", at ")[0]) for piece in evidence)
     yield doc.aside("Evidence", *(" ".join(pair).strip() for pair in brief), only="screen")
     step = next_step(inv)
-    said = [line.removeprefix("Next: ").casefold() for line in (*answers.lines(inv), answers.next_line(inv))]
-    if step.action.casefold() in said or (step.limit and is_named_limit(inv)):
+    said = ["", *(line.removeprefix("Next: ").casefold() for line in (*answers.lines(inv), answers.next_line(inv)))]
+    named = inv.next_limit if step.limit and is_named_limit(inv) else None
+    action = step.action if named is None else what_moves(inv, named)
+    if action.casefold() in said:
         yield doc.aside("Why", step.why, look="next")
     else:
         why = step.why and f"Why: {step.why}"
-        yield doc.aside("Next limit" if step.limit else "Next", step.action, why, look="next")
+        yield doc.aside("Next limit" if step.limit and named is None else "Next", action, why, look="next")
     if slower := latencies.slower(inv):
         yield doc.aside("Slower after it", doc.Span(slower, to="#chart-percentiles"))
     if given_up := facts.gives_up(inv):

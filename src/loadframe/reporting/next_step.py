@@ -24,7 +24,7 @@ class NextStep:
 MORE_CPU = "give the target more CPUs, or make each request cost less CPU time"
 ACTIONS: Mapping[str, tuple[str, ...]] = {
     MORE_CPU: ("cpu.saturated", "process.cpus"),
-    "raise the CPU quota of its control group (of a container: its CPU limit), or make each request cost less CPU "
+    "raise the CPU quota of that control group (of a container: its CPU limit), or make each request cost less CPU "
     "time": ("cgroup.cpu",),
     "spread its work over more threads or processes, or make a request cost less CPU time": (
         "cpu.hot_thread",

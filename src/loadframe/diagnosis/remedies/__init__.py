@@ -9,7 +9,7 @@ from functools import partial
 from loadframe.diagnosis.conclusion import stops_growing
 from loadframe.diagnosis.remedies import cage, declared
 from loadframe.knowledge.kinds import tables
-from loadframe.knowledge.remedy import Builder, Builders, Situation
+from loadframe.knowledge.remedy import NOFILE, Builder, Builders, Situation
 from loadframe.model import Change, Finding, Price, Remedy, Round, TargetState
 
 _TABLES: tuple[Builders, ...] = (cage.BUILDERS, *tables("remedies", "BUILDERS", dict).values())
@@ -30,7 +30,7 @@ def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, 
         remedies += declared.remedies(finding, situation)
         if finding.behind:
             remedies = [replace(remedy, addresses=(*remedy.addresses, finding.behind)) for remedy in remedies]
-        is_set = situation.ceilings.get(finding.id) in situation.state.limits.values()
+        is_set = finding.id.startswith("cage.") or situation.state.limits.get(NOFILE) is not None
         for remedy in sorted(remedies, key=partial(_order, is_set=is_set)):
             known = chosen.setdefault(remedy.id, remedy)
             if not remedy.guessed:
