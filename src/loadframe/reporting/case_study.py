@@ -123,13 +123,13 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     yield doc.aside("Evidence", *(" ".join(pair).strip() for pair in brief), only="screen")
     step = next_step(inv)
     said = ["", *(line.removeprefix("Next: ").casefold() for line in (*answers.lines(inv), answers.next_line(inv)))]
-    named = inv.next_limit if step.limit and is_named_limit(inv) else None
-    action = step.action if named is None else what_moves(inv, named)
+    repeated = inv.next_limit if step.limit and is_named_limit(inv) else None
+    action = step.action if repeated is None else what_moves(inv, repeated)
     if action.casefold() in said:
         yield doc.aside("Why", step.why, look="next")
     else:
         why = step.why and f"Why: {step.why}"
-        yield doc.aside("Next limit" if step.limit and named is None else "Next", action, why, look="next")
+        yield doc.aside("Next limit" if step.limit and repeated is None else "Next", action, why, look="next")
     if slower := latencies.slower(inv):
         yield doc.aside("Slower after it", doc.Span(slower, to="#chart-percentiles"))
     if given_up := facts.gives_up(inv):
