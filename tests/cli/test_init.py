@@ -251,7 +251,6 @@ def test_what_another_user_puts_in_the_place_of_the_study_is_not_carried_out(
         (tmp_path / "theirs").rename(study)
 
     monkeypatch.setattr(init, "say", swapped)
-    monkeypatch.setattr(init, "measured", lambda _, measure: measure(None))
     monkeypatch.setattr(api, "measure", lambda declared, *_, **__: checked.append(declared))
     with pytest.raises(typer.Exit):
         init.init(start=command, port=None, pid=None, path="/", name="", file=study, check=True, runs=tmp_path,

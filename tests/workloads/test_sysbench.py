@@ -143,8 +143,12 @@ def run(workload: Workload, endpoint: Endpoint, level: float, folder: Path) -> R
         workload.after_step(endpoint)
 
 
+# sysbench 1.0.20 itself fails in it now and then (errno 0, a crash of LuaJIT): among the long tests it has a second try.
+FAILS_BY_ITSELF = pytest.param("select_random_ranges", marks=pytest.mark.long)
+
+
 @pytest.mark.server
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("script", [*(name for name in SCRIPTS if name not in FAILS_BY_ITSELF.values), FAILS_BY_ITSELF])
 @pytest.mark.parametrize("server", ["farm_server", "postgres_server"])
 def test_each_script_runs_twice_on_each_server(
     script: str, server: str, request: pytest.FixtureRequest, tmp_path: Path
