@@ -143,7 +143,7 @@ def run(workload: Workload, endpoint: Endpoint, level: float, folder: Path) -> R
         workload.after_step(endpoint)
 
 
-# sysbench 1.0.20 itself fails in it now and then (errno 0, a crash of LuaJIT): among the long tests it has a second try.
+# sysbench 1.0.20 itself fails in it now and then (errno 0, a crash of LuaJIT); a long test has a second try.
 FAILS_BY_ITSELF = pytest.param("select_random_ranges", marks=pytest.mark.long)
 
 
