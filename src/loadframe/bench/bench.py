@@ -204,7 +204,7 @@ class RealBench(Bench):
             self._recorder.follow_cgroup(cage.component, cage.folders)
 
     def _follow_around(self) -> None:
-        """The groups that limit target and driver from outside, such as a container's: what we start shares ours."""
+        """The groups that limit target and driver, such as a container's: what we start shares ours."""
         target, ours = self._target, (os.getpid(),)
         started = target.private and targets.kind_named(target.kind).by_address is None
         pids = {"target": ours if started else target.first_process(), "driver": ours}

@@ -182,7 +182,7 @@ def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, flo
     cpus = cpus_of(allowed)
     most = float(len(cpus)) if cpus else metrics.get("system.cpu.count", math.nan)
     most = min(most, metrics.get(f"{component}.cage.cpu.limit", most))
-    groups = ("cage",) if component == "driver" else ("cage", "cgroup")  # what is around it is around the target, too
+    groups = ("cage",) if component == "driver" else ("cage", "cgroup")  # its group is the target's
     used, throttled = metrics.get(f"{component}.cpu.cores"), throttled_share(metrics, component, groups)
     shares = [used / most if used is not None and most > 0 else None, throttled]
     return max((share for share in shares if share is not None), default=None)

@@ -27,8 +27,6 @@ IO_FILES_V1 = {
     "io.wiops": "blkio.throttle.write_iops_device",
 }
 QUOTA_V1, PERIOD_V1 = "cpu.cfs_quota_us", "cpu.cfs_period_us"
-IO_LIMITS = ("io.max", *IO_FILES_V1.values())
-"""Of version 2 and of version 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +124,10 @@ def _enable(folder: Path, controller: str, top: Path) -> bool:
     return True
 
 
-def _limits_of(folder: Path, names: Sequence[str] = LIMITS) -> str:
+def _limits_of(folder: Path) -> str:
     """In words, or "". "max", "max 100000" and a device without a number are no limits."""
     limits = []
-    for name in names:
+    for name in LIMITS:
         lines = [line.split() for line in text(folder / name).splitlines()]
         if name == "io.max":
             lines = [words for words in lines if any(not word.endswith("=max") for word in words[1:])]
@@ -139,14 +137,10 @@ def _limits_of(folder: Path, names: Sequence[str] = LIMITS) -> str:
 
 
 def limiting(pid: int, root: Path = Path("/")) -> tuple[Path, ...]:
-    """Of each hierarchy the group of a process, its own or one above, with the smallest quota of CPU time, else the
-    nearest one with a limit of I/O. Empty for a process that has ended."""
-    folders = list[Path]()
-    for hierarchy in hierarchies(root, str(pid)):
-        groups = [group for group in (hierarchy.own, *hierarchy.own.parents) if group.is_relative_to(hierarchy.top)]
-        quotas = sorted((group for group in groups if _cpus_of(group) < math.inf), key=_cpus_of)
-        folders += [*quotas, *(group for group in groups if _limits_of(group, IO_LIMITS))][:1]
-    return tuple(folders)
+    """The group of a process, its own or one above, with the smallest CPU quota. Empty without one."""
+    folders = (folder for each in hierarchies(root, str(pid)) for folder in (each.own, *each.own.parents))
+    quotas = {folder: _cpus_of(folder) for folder in folders}
+    return tuple(sorted((folder for folder in quotas if quotas[folder] < math.inf), key=quotas.__getitem__)[:1])
 
 
 def _cpus_of(folder: Path) -> float:

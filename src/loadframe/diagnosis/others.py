@@ -79,8 +79,7 @@ def waiting(metrics: Mapping[str, float], parts: Sequence[str] = ("target", "dri
 def throttled_share(
     metrics: Mapping[str, float], component: str, groups: Sequence[str] = ("cage", "cgroup")
 ) -> float | None:
-    """Of the periods of its quota, or that of the group around it, those in which it ran out. None where there is
-    none."""
+    """Of the periods of its quotas, those in which one ran out. None without any."""
     names = (f"{component}.{group}.cpu.throttled_share" for group in groups)
     return max((metrics[name] for name in names if name in metrics), default=None)
 

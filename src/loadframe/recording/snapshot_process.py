@@ -11,7 +11,7 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
-from loadframe.cages.groups import IO_LIMITS, QUOTA_V1, hierarchies
+from loadframe.cages.groups import IO_FILES_V1, QUOTA_V1, hierarchies
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs, snapshot_machine
 from loadframe.recording.cage_metrics import CAGE, IO
@@ -178,8 +178,7 @@ FILES = {
     "cpu": ("cpu.max", "cpu.stat", "cpu.cfs_quota_us", "cpu.cfs_period_us"),
     "cpuacct": ("cpuacct.usage",),
     "io": (
-        *IO_LIMITS,
-        "io.stat",
+        *("io.max", "io.stat", *IO_FILES_V1.values()),
         *("blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_serviced_recursive"),
     ),
 }

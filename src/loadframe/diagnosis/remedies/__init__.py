@@ -21,9 +21,8 @@ BUILDERS: dict[str, tuple[Builder, ...]] = {
 
 def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
     """Remedies in the findings' order. For one finding free ones first: a study's setting of the size of a limit that
-    the study does not set itself (servers derive limits from settings), then known ones, then a study's other settings,
-    last those that nothing speaks for. A remedy known to raise a later finding's limit addresses both, as do remedies
-    for what a stage waits for in its server."""
+    the study does not set (servers derive limits), known ones, a study's other settings, last those that nothing speaks
+    for. What is known to raise a later finding's limit addresses both, as does what a stage waits for in its server."""
     chosen: dict[str, Remedy] = {}
     for finding in _causes_first(findings):
         remedies = [remedy for build in BUILDERS.get(finding.id, ()) if (remedy := build(situation)) is not None]

@@ -27,7 +27,7 @@ SAMPLES_PER_S = 800
 STACK_BYTES = 16384
 """Of each user stack. With 8 KiB half of MariaDB's stacks were cut off, with 16 KiB a tenth."""
 AT_ONCE = "--quiet --no-bpf-event"
-"""perf's thread for BPF programs waits up to a second before it ends (perf-record(1), tools/perf/util/bpf-event.c)."""
+"""perf's thread for BPF programs ends up to a second later (perf-record(1), tools/perf/util/bpf-event.c)."""
 STOP_S = 15.0
 PROBE_S = 10.0
 INSTALL = "apt-get install linux-perf (Debian), linux-tools-generic (Ubuntu), perf (Fedora)"
