@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import alone
+from loadframe.host.environment import python
 
 CONFIGURED = """
 import sys
@@ -38,7 +38,7 @@ def test_what_is_left_out_is_said_and_bounded(tmp_path: Path, files: list[str], 
     (tmp_path / "pytest.ini").touch()
     for number, text in enumerate(files):
         (tmp_path / f"test_{number}.py").write_text(text)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", str(tmp_path)]
+    command = python("pytest", "-p", "no:cacheprovider", "-p", "no:xdist", str(tmp_path))
     path = os.pathsep.join([str(Path(alone.__file__).parent), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
