@@ -20,10 +20,13 @@ ROOT_ALONE = pytest.mark.skipif(os.geteuid() != 0, reason="only root writes file
 def file(tmp_path: Path) -> Path:
     folder = tmp_path / "theirs"
     folder.mkdir()
-    path = folder / "app.ini"
+    os.chown(folder, THEIRS if os.geteuid() == 0 else -1, -1)
+    return written(folder / "app.ini")
+
+
+def written(path: Path) -> Path:
     path.write_text("[a]\nx = 1\n")
-    for each in (folder, path):
-        os.chown(each, THEIRS if os.geteuid() == 0 else -1, -1)
+    os.chown(path, THEIRS if os.geteuid() == 0 else -1, -1)
     return path
 
 
@@ -51,6 +54,8 @@ def swapped(file: Path, secret: Path) -> Iterator[None]:
                 except FileNotFoundError:  # it was written meanwhile
                     link.unlink(missing_ok=True)
                     link.symlink_to(secret)
+                    if not aside.exists() and file.is_symlink():  # else the link would stay there
+                        written(aside).rename(file)
 
     thread = threading.Thread(target=swap)
     thread.start()
