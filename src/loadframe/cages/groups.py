@@ -138,7 +138,7 @@ def _limits_of(folder: Path) -> str:
 
 def limiting(pid: int, root: Path = Path("/")) -> tuple[Path, ...]:
     """The group of a process, its own or one above, with the smallest CPU quota. Empty without one."""
-    folders = (folder for each in hierarchies(root, str(pid)) for folder in (each.own, *each.own.parents))
+    folders = (folder for tree in hierarchies(root, str(pid)) for folder in (tree.own, *tree.own.parents))
     quotas = {folder: _cpus_of(folder) for folder in folders}
     return tuple(sorted((folder for folder in quotas if quotas[folder] < math.inf), key=quotas.__getitem__)[:1])
 
