@@ -34,7 +34,7 @@ $(DEV): pyproject.toml $(EXTENSIONS) constraints.txt scripts/setup-venv
 	scripts/setup-venv $(PYTHON) $(VENV) $(DEV_EXTRAS)
 	@touch $(CORE) $(RUN) $@
 
-# Made anew: what was once needed would hide what is missing now.
+# Made from scratch: a package left by an earlier version would hide that one is missing now.
 $(ALONE): pyproject.toml constraints.txt scripts/setup-venv
 	rm -rf $(@D)
 	scripts/setup-venv $(PYTHON) $(@D) $(DEV_EXTRAS) alone
