@@ -26,7 +26,7 @@ from typing import Any, cast
 import tomli_w
 
 import loadframe
-from loadframe.bench.caged import make_target
+from loadframe.bench.rig import make_target
 from loadframe.host.leases import Lease
 from loadframe.model import Endpoint, TargetState
 from loadframe.workloads import mariadb, postgres

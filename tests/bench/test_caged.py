@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from loadframe.bench.caged import MORE_MEMORY, CagedTarget
 from loadframe.bench.checking import check_study
+from loadframe.bench.rig import MORE_MEMORY, CagedTarget
 from loadframe.cages import groups
 from loadframe.errors import CageError, StudyError, TargetError
 from loadframe.model import CounterSpec, TargetState

@@ -34,7 +34,7 @@ class Killed(Control):
     def variables(self, catalogue: Catalogue, names: Iterable[str]) -> dict[str, SettingValue]:
         return {}
 
-    def _connected(self) -> Any:
+    def connect(self, *, within_s: float) -> Any:
         raise ConnectionRefusedError
 
     def _is_lost(self, error: Exception) -> bool:

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from loadframe.bench.base import OnBench
-from loadframe.bench.caged import DRIVER_CPUS
 from loadframe.bench.places import THERE, OwnSchema
+from loadframe.bench.rig import DRIVER_CPUS
 from loadframe.cages.cage import Cage
 from loadframe.changes.durable import NOT_ALONE, DurableJournal
 from loadframe.changes.places import OwnPlace, Place, again

@@ -13,12 +13,23 @@ from typing import Self
 
 from loadframe.bench.attached import AttachedTarget, running
 from loadframe.bench.base import Bench, OnBench
-from loadframe.bench.caged import DRIVER_CPUS, allowance, cpus_of, make_cage, make_target, pinned
 from loadframe.bench.declared import WorkloadOptions, workload_of
 from loadframe.bench.driver_user import driver_user, logging_in
 from loadframe.bench.evaluation import TICK_S, Evaluated, evaluate, is_late, step_of
 from loadframe.bench.loading import Load, Loaded, Loading, Profiles, duration_s
-from loadframe.bench.rig import Rig, Surroundings, host_settings, kinds_of, prefix_of
+from loadframe.bench.rig import (
+    DRIVER_CPUS,
+    Rig,
+    Surroundings,
+    allowance,
+    cpus_of,
+    host_settings,
+    kinds_of,
+    make_cage,
+    make_target,
+    pinned,
+    prefix_of,
+)
 from loadframe.cages.groups import limiting
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.host import Host

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from loadframe.analysis import disturbance
 from loadframe.analysis.window import DELAYED_ACK_MS, Summary, band
-from loadframe.bench.caged import cpus_of
 from loadframe.bench.loading import Loaded
-from loadframe.bench.rig import Rig
+from loadframe.bench.rig import Rig, cpus_of
 from loadframe.diagnosis.others import throttled_share, waiting
 from loadframe.diagnosis.signatures import DRIVER_LIMITED, is_seen
 from loadframe.host.processes import bound_to, parse_cpus

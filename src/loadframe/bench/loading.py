@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from loadframe.analysis import queueing
 from loadframe.analysis.window import Summary, summarise
-from loadframe.bench.caged import MORE_MEMORY, out_of_memory
-from loadframe.bench.rig import Rig
+from loadframe.bench.rig import MORE_MEMORY, Rig, out_of_memory
 from loadframe.connections.unix_socket import LET_IT_GO_ON
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.formats.json_text import write_json

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from loadframe.analysis.saturation import over_time
-from loadframe.bench.caged import make_target
 from loadframe.bench.checking import check_consent, check_stages, need_stages
 from loadframe.bench.declared import workload_of
 from loadframe.bench.driver_user import driver_user
 from loadframe.bench.loading import Tail, tails
+from loadframe.bench.rig import make_target
 from loadframe.diagnosis.findings import causes
 from loadframe.errors import TargetError
 from loadframe.experiments.examination import FEWEST_COUNTS, memory_at_full, resident_by_connections

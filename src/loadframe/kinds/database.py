@@ -16,8 +16,7 @@ from loadframe.host.processes import Resources
 from loadframe.host.signals import stopped_by_signal
 from loadframe.kinds.behind import comm_of
 from loadframe.kinds.catalogue import Catalogue, plain
-from loadframe.kinds.private_server import Account, soft_nofile
-from loadframe.kinds.private_target import NOFILE, PrivateTarget
+from loadframe.kinds.private_server import NOFILE, Account, PrivateTarget, soft_nofile
 from loadframe.model import CounterSpec, Endpoint, SettingValue
 
 SCHEMA = "loadframe"
@@ -62,6 +61,8 @@ class Control(ABC):
     errors: type[Exception]
     garbled: tuple[type[Exception], ...]
     let_go: Callable[[Any], object]
+    connect: Callable[..., Any]
+    """within_s: of each answer."""
 
     def __init__(self, died: Callable[[], TargetError | None]) -> None:
         """died: the TargetError that explains why the server is gone; None while its process lives."""
@@ -143,12 +144,9 @@ class Control(ABC):
     @abstractmethod
     def variables(self, catalogue: Catalogue, names: Iterable[str]) -> dict[str, SettingValue]: ...
 
-    @abstractmethod
-    def _connected(self) -> Any: ...
-
     def _ask(self, statement: str, values: Sequence[Any]) -> Answer:
         if self._connection is None:
-            self._connection = self._connected()
+            self._connection = self.connect(within_s=self.patience_s)
         with self._connection.cursor() as cursor:
             cursor.execute(statement, tuple(values) or None)
             columns = cursor.description or ()

@@ -1,4 +1,5 @@
-"""What all private servers have in common: package, folder of the lease, process, log, start and end."""
+"""What all private servers have in common: package, folder of the lease, process, log, start and end; as targets their
+states, too."""
 
 import contextlib
 import errno
@@ -10,19 +11,23 @@ import signal
 import socket as sockets
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 from loadframe.connections.address import joined
 from loadframe.errors import MissingTool, NotRecovered, RecordingError, TargetError
 from loadframe.host import identity, to_its_end
 from loadframe.host.environment import NO_FOLDER, SYSTEM, located
-from loadframe.host.leases import Lease
+from loadframe.host.leases import Lease, filesystem
 from loadframe.host.privilege import US, Privilege, ids_of
 from loadframe.host.processes import Allowance, spawn, unreachable
-from loadframe.model import Requirement, TargetState
+from loadframe.kinds.catalogue import Catalogue, differing
+from loadframe.masking import masked
+from loadframe.model import CounterSpec, Requirement, SettingValue, TargetState
 from loadframe.recording.procfs import parse_limits
 from loadframe.system.files import Folder, Whose
 from loadframe.system.trees import remove_tree
@@ -32,6 +37,7 @@ START_TIMEOUT_S = 120.0  # recovery from a long log takes minutes at worst; a no
 STOP_TIMEOUT_S = 120.0
 KILL_TIMEOUT_S = 10.0
 LOOK_EVERY_S = 0.005
+NOFILE = "RLIMIT_NOFILE"
 LAST_LINES = "Its last log lines say why."
 DIED = "died"
 """The server had been ready; with other words it never was."""
@@ -435,6 +441,117 @@ class PrivateServer:
         except subprocess.TimeoutExpired:
             return False
         return True
+
+
+class PrivateTarget(PrivateServer, ABC):
+    """A server that the subclass begins in a state, and changes while it runs where that gives the same effective
+    values as a restart. data: where it keeps what it serves."""
+
+    kind: str
+    embedded = False
+    counter_specs: tuple[CounterSpec, ...]
+    catalogue: Catalogue
+    data: Path
+    _state: TargetState | None = None
+    _effective: Mapping[str, SettingValue] = MappingProxyType({})
+
+    def __init__(self, lease: Lease, folder: str, allowance: Allowance, port: int | None = None) -> None:
+        super().__init__(lease, folder, allowance.user, port)
+        self._allowance = allowance
+        self.data = self.folder
+
+    def check_settings(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        return self.catalogue.check(settings)
+
+    def check(self, state: TargetState) -> None:
+        self._wanted(state)
+
+    def start(self, state: TargetState) -> None:
+        wanted = self._wanted(state)
+        if self.started:
+            raise TargetError(f"{self.name} is running already", remedy="Use apply, or stop it first.")
+        self._begin(wanted, self._allowed(wanted))
+        self._entered(wanted)
+
+    def apply(self, state: TargetState) -> None:
+        current, wanted = self._running(), self._wanted(state)
+        changed = differing(self._complete(current.settings), self._complete(wanted.settings))
+        if wanted.limits != current.limits or any(self.catalogue.needs_restart(name) for name in changed):
+            PrivateTarget.stop(self)  # the server alone, not the origin behind it
+            self.start(wanted)
+        elif changed:
+            self._change(wanted, changed)
+
+    def reset(self) -> None:
+        """Nothing to reset by default: what stays is part of what is measured."""
+        self._running()
+
+    def stop(self) -> None:
+        self._left()
+        super().stop()
+
+    def destroy(self) -> None:
+        self.kill()  # first: whoever is asking it something gets its end as the answer, and lets go of it
+        self._left()
+        super().destroy()
+
+    def effective(self) -> dict[str, SettingValue]:
+        self._running()
+        return {**self._effective, NOFILE: soft_nofile(self.pid)}
+
+    def pids(self) -> tuple[int, ...]:
+        return () if self.pid is None else (self.pid,)
+
+    def processes(self) -> Mapping[str, tuple[int, ...]]:
+        return {"target": self.pids()}
+
+    def healthy(self) -> bool:
+        return self.pid is not None and self._answers()
+
+    def describe(self) -> Mapping[str, str]:
+        return {
+            "data": f"{self.data} on {filesystem(self.folder)}",
+            "user": str(self._allowance.user),
+            "started": masked(" ".join(self.command)),
+        }
+
+    def listen_on(self, number: str) -> None:
+        self.host = number
+
+    @abstractmethod
+    def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
+        """Return once it answers. TargetError."""
+
+    @abstractmethod
+    def _answers(self) -> bool:
+        """Never raises."""
+
+    def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
+        """Also call `_entered`. changed: what differs, all dynamic."""
+        raise NotImplementedError
+
+    def _entered(self, state: TargetState) -> None:
+        self._state = state
+
+    def _complete(self, settings: Mapping[str, SettingValue]) -> Mapping[str, SettingValue]:
+        """As they are compared: with defaults, for a server whose defaults are written too."""
+        return settings
+
+    def _left(self) -> None:
+        """Close our connection to it, too. The server may have died, or never have been started."""
+        self._state = None
+
+    def _wanted(self, state: TargetState) -> TargetState:
+        return TargetState(self.check_settings(state.settings), dict(state.limits))
+
+    def _running(self) -> TargetState:
+        if (died := self.died()) is not None:
+            raise died
+        assert self._state is not None, "a server that runs was started with a state"
+        return self._state
+
+    def _allowed(self, state: TargetState) -> Allowance:
+        return replace(self._allowance, limits={**self._allowance.limits, **state.limits})
 
 
 def do_all(actions: Iterable[Callable[[], None]]) -> None:

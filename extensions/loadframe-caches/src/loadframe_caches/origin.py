@@ -7,7 +7,7 @@ from functools import cached_property
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
-from loadframe.kinds.private_target import PrivateTarget
+from loadframe.kinds.private_server import PrivateTarget
 from loadframe.model import Endpoint, Requirement, SettingValue, TargetState
 from loadframe.system.files import Folder, Whose
 from loadframe_caches.nginx.server import PACKAGE, NoRoom, Server

@@ -13,11 +13,10 @@ from typing import cast
 
 import zstandard
 
-from loadframe.bench.caged import CagedTarget, allowance, make_cage, make_target
 from loadframe.bench.checking import check_study
 from loadframe.bench.driver_user import driver_user
 from loadframe.bench.evaluation import TICK_S
-from loadframe.bench.rig import kinds_of
+from loadframe.bench.rig import CagedTarget, allowance, kinds_of, make_cage, make_target
 from loadframe.errors import WorkloadError
 from loadframe.formats.json_text import write_json
 from loadframe.host.leases import Lease

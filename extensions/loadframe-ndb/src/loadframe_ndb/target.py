@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from loadframe.host.leases import Lease, filesystem
 from loadframe.host.processes import Resources
-from loadframe.kinds.private_server import do_all, soft_nofile
-from loadframe.kinds.private_target import NOFILE
+from loadframe.kinds.private_server import NOFILE, do_all, soft_nofile
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe_ndb.metrics import IN_FRONT, SQL_NODES
 from loadframe_ndb.ndbinfo import NdbinfoExposure, NdbinfoProgram, ceilings_of

@@ -53,6 +53,7 @@ class Control(database.Control):
     ) -> None:
         super().__init__(died)
         self._reach, self._processes, self.server = reach, pids, server
+        self.connect = partial(connect, reach, most_bytes=ANSWER_BYTES)
         known = driver().err
         self.lost, self.errors = (known.OperationalError, known.InterfaceError), known.MySQLError
 
@@ -73,9 +74,6 @@ class Control(database.Control):
         wanted = list(names)
         texts = self.pairs("SHOW GLOBAL VARIABLES", wanted)
         return {name: catalogue.shown(name, texts[name]) for name in wanted if name in texts}
-
-    def _connected(self) -> Any:
-        return connect(self._reach, most_bytes=ANSWER_BYTES, within_s=self.patience_s)
 
     def _is_lost(self, error: Exception) -> bool:
         return bool(error.args) and error.args[0] in CONNECTION_LOST
@@ -245,6 +243,7 @@ class FamilyControl(Control):
         tls = tls_of(options) if place is not None else {}
         reach = Reach(self.socket or "", place, account, password, tls)
         super().__init__(reach, lambda: None, lambda: () if self.peer is None else (self.peer,), name)
+        self.connect = partial(self._connected, self.connect)
         self._kind, self.words = kind, self.socket or joined(host, self._port)
         self.number, self.here = ("", True) if place is None else (place.number, place.here)
 
@@ -257,8 +256,8 @@ class FamilyControl(Control):
         options = {"user": self._reach.user, "password": self._reach.password, "schema": SCHEMA}
         return Endpoint(self._kind, self.socket or joined(self.number, self._port), options, attached=True)
 
-    def _connected(self) -> Any:
-        connection = super()._connected()
+    def _connected(self, connect: Callable[..., Any], within_s: float) -> Any:
+        connection = connect(within_s=within_s)
         if self.socket is not None:
             self.peer = peer(connection._sock)
         return connection

@@ -73,9 +73,9 @@ class Control(database.Control):
             with socket.socket(fileno=os.dup(self._connection.fileno())) as same:
                 return peer(same)
 
-    def _connected(self) -> Any:
+    def connect(self, *, within_s: float) -> Any:
         where = {**OURS, **self._where}
-        connection = connect(where, most_bytes=ANSWER_BYTES, within_s=ANSWER_S, silence_s=self.patience_s)
+        connection = connect(where, most_bytes=ANSWER_BYTES, within_s=ANSWER_S, silence_s=within_s)
         self._backend = connection.info.backend_pid
         return connection
 

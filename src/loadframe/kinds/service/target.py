@@ -23,7 +23,7 @@ from loadframe.host.processes import Allowance, Resources, read_as, runnable, sp
 from loadframe.kinds.behind import family
 from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.exposed import Exposure, sources_of, stage_files
-from loadframe.kinds.private_target import PrivateTarget
+from loadframe.kinds.private_server import PrivateTarget
 from loadframe.kinds.service import files
 from loadframe.kinds.service.discovery import Found, find, name_of, where
 from loadframe.kinds.service.files import OwnFile

@@ -12,7 +12,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
-from loadframe.kinds.private_target import PrivateTarget
+from loadframe.kinds.private_server import PrivateTarget
 from loadframe.model import CounterSpec, Endpoint, Requirement, SettingValue, TargetState
 from loadframe_toy.settings import CATALOGUE, COUNTERS, TUNABLES
 

@@ -15,8 +15,7 @@ from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
 from loadframe.kinds.own_counts import Waited
-from loadframe.kinds.private_server import soft_nofile
-from loadframe.kinds.private_target import PrivateTarget
+from loadframe.kinds.private_server import PrivateTarget, soft_nofile
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.recording.procfs import parse_process_stat
 from loadframe_caches.nginx.server import (

@@ -20,8 +20,7 @@ from loadframe.host.privilege import Privilege, rights_of
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.catalogue import catalogue_in, counters_in, on_or_off, tunables_in
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
-from loadframe.kinds.private_server import Package, PrivateServer, installed, soft_nofile
-from loadframe.kinds.private_target import NOFILE
+from loadframe.kinds.private_server import NOFILE, Package, PrivateServer, installed, soft_nofile
 from loadframe.model import Requirement, SettingValue, TargetState
 from loadframe.system.files import Folder, Whose
 from loadframe_caches import origin
