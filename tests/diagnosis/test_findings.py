@@ -634,6 +634,20 @@ def test_connections_of_postgres_that_wait_for_locks_are_row_locks(make_step: St
     assert waiting(6.0, **{"system.cpu.own": 0.95}) == []
 
 
+@pytest.mark.parametrize("kind", ["mariadb", "mysql", "postgres"])
+def test_statements_that_read_whole_tables_are_why_the_cpus_are_busy(kind: str, make_step: StepMaker) -> None:
+    def reading(rows: float, throughput: float = 100.0, busy: float = 0.97) -> list[str]:
+        cpus = {"system.cpu.utilization": busy, "system.pressure.cpu.some": 0.6, "target.saturation": busy}
+        metrics = {**IDLE, **cpus, f"{kind}.rows_scanned": rows}
+        steps = [make_step(level, throughput, metrics, block=block) for block in (1, 2, 3) for level in (1, 4, 16)]
+        return [finding.id for finding in diagnosed(steps)]
+
+    assert reading(1e7)[0] == "rows.scanned"
+    assert "rows.scanned" not in reading(6e3, throughput=1.0), "what reads the status tables reads rows, too"
+    assert "rows.scanned" not in reading(1e6, throughput=5000.0), "small tables are read whole"
+    assert reading(1e7, busy=0.5) == []
+
+
 def test_a_server_that_says_what_it_waits_for_is_believed_once(make_step: StepMaker) -> None:
     """Where others use the machine, time waited for I/O is hidden from it; both witnesses together are one finding."""
 

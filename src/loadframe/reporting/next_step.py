@@ -26,6 +26,7 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
     MORE_CPU: ("cpu.saturated", "process.cpus"),
     "raise the CPU quota of that control group (of a container: its CPU limit), or make each request cost less CPU "
     "time": ("cgroup.cpu",),
+    "see with EXPLAIN which statements read whole tables, and give those an index": ("rows.scanned",),
     "spread its work over more threads or processes, or make a request cost less CPU time": (
         "cpu.hot_thread",
         "process.hot_thread",

@@ -55,7 +55,8 @@ _ACTIVITY = f"""
 _DATABASES = """
     SELECT sum(xact_commit) AS commits, sum(xact_rollback) AS rollbacks, sum(sessions) AS sessions,
            sum(blks_hit) AS blocks_hit, sum(blks_read) AS blocks_read, sum(temp_files) AS temp_files,
-           sum(temp_bytes) AS temp_bytes, sum(deadlocks) AS deadlocks
+           sum(temp_bytes) AS temp_bytes, sum(deadlocks) AS deadlocks,
+           sum(tup_returned - tup_fetched) AS rows_scanned
     FROM pg_stat_database
 """
 
