@@ -2,7 +2,7 @@
 Ordered by rank (`knowledge/signature.py`). A cause may have several: a server's report is a better witness than the
 machine. Those of any target are in signatures.toml, those of a kind of server in its `kinds/NAME/signatures.toml`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,27 @@ from loadframe.model import DRIVER_BESIDE, OTHERS
 
 DRIVER_LIMITED, SATURATED, HOT_THREAD = "driver.limited", "cpu.saturated", "cpu.hot_thread"
 GC_SAMPLED, GC_SAMPLED_CORES = "target.runtime.gc_sampled_share", "target.runtime.gc_sampled_cores"
-OF_ANY_TARGET = signature_rows(Path(__file__).with_suffix(".toml"))
+THROTTLED = {"read_bytes": "bytes read", "write_bytes": "bytes written", "reads": "disk reads", "writes": "disk writes"}
+
+
+def _of(signature: Signature, cage: str, to: str, cause: str, title: str) -> Signature:
+    def there(conditions: Sequence[Condition]) -> tuple[Condition, ...]:
+        return tuple(replace(condition, metric=condition.metric.replace(cage, to)) for condition in conditions)
+
+    present, absent = there(signature.present), there(signature.absent)
+    return replace(signature, id=cause, title=title, present=present, absent=absent)
+
+
+def _each_rate(signatures: Sequence[Signature]) -> Iterator[Signature]:
+    first, words = next(iter(THROTTLED.items()))
+    rates = [signature for signature in signatures if signature.id == f"cage.{first}"]
+    yield from (signature for signature in signatures if signature not in rates)
+    for name, shown in THROTTLED.items():
+        for rate in rates:
+            yield _of(rate, f".{first}.", f".{name}.", f"cage.{name}", rate.title.replace(words, shown))
+
+
+OF_ANY_TARGET = tuple(_each_rate(signature_rows(Path(__file__).with_suffix(".toml"))))
 
 
 def _rows_of(cause: str) -> tuple[Signature, ...]:
@@ -23,27 +43,19 @@ def _rows_of(cause: str) -> tuple[Signature, ...]:
 
 PROGRAMS, *_ = _rows_of(OTHERS)
 HOT = _rows_of(HOT_THREAD)[0].present[0].threshold
-THROTTLED = ("read_bytes", "write_bytes", "reads", "writes")
-
 
 OF_CAGE = [signature for signature in OF_ANY_TARGET if signature.id.startswith("cage.")]
-
-
-def _of_component(signature: Signature, component: str) -> Signature:
-    def there(conditions: Sequence[Condition]) -> tuple[Condition, ...]:
-        cages = (condition.metric.replace("target.cage.", f"{component}.cage.") for condition in conditions)
-        return tuple(replace(condition, metric=metric) for condition, metric in zip(conditions, cages, strict=True))
-
-    return replace(
+OF_CAGES = [
+    _of(
         signature,
-        id=signature.id.replace("cage.", f"cage.{component}."),
-        title=signature.title.replace("the cage", f"the cage of the {component}"),
-        present=there(signature.present),
-        absent=there(signature.absent),
+        "target.cage.",
+        f"{component}.cage.",
+        signature.id.replace("cage.", f"cage.{component}."),
+        signature.title.replace("the cage", f"the cage of the {component}"),
     )
-
-
-OF_CAGES = [_of_component(signature, component) for component in (*IN_FRONT, "driver") for signature in OF_CAGE]
+    for component in (*IN_FRONT, "driver")
+    for signature in OF_CAGE
+]
 """A limit set from outside is the deeper cause of whatever waits behind it."""
 
 
