@@ -648,6 +648,19 @@ def test_statements_that_read_whole_tables_are_why_the_cpus_are_busy(kind: str, 
     assert reading(1e7, busy=0.5) == []
 
 
+def test_that_postgres_compiles_costly_statements_is_tried_after_the_cpus(make_step: StepMaker) -> None:
+    def costly(throughput: float, **more: float) -> list[str]:
+        cpus = {"system.cpu.utilization": 0.97, "system.pressure.cpu.some": 0.6, "target.saturation": 0.97}
+        metrics = {**IDLE, **cpus, "target.cpu.cores": 1.9, **more}
+        steps = [make_step(level, throughput, metrics, block=block) for block in (1, 2, 3) for level in (1, 4, 16)]
+        return [finding.id for finding in diagnosed(steps)]
+
+    assert costly(14.0, **{"postgres.jit": 1.0}) == ["cpu.saturated", "postgres.jit"]
+    assert costly(500.0, **{"postgres.jit": 1.0}) == ["cpu.saturated"], "4 ms of CPU: nothing was compiled"
+    assert costly(14.0, **{"postgres.jit": 0.0}) == ["cpu.saturated"]
+    assert costly(14.0) == ["cpu.saturated"], "another server"
+
+
 def test_a_server_that_says_what_it_waits_for_is_believed_once(make_step: StepMaker) -> None:
     """Where others use the machine, time waited for I/O is hidden from it; both witnesses together are one finding."""
 

@@ -176,6 +176,12 @@ def test_postgres_gets_more_connections_than_it_keeps_for_administrators() -> No
     assert int(change.after) >= 1.2 * 65
 
 
+def test_postgres_is_tried_without_compiling_statements() -> None:
+    situation = Situation("postgres", TargetState(), POSTGRES, {}, {})
+    (change,) = only(propose([finding("postgres.jit")], situation)).changes
+    assert (change.setting, change.after) == ("jit", False)
+
+
 def test_shared_buffers_of_postgres_are_raised_within_half_of_the_memory() -> None:
     small = Situation("postgres", TargetState(), POSTGRES, {}, {"system.memory": float(512 << 20)})
     (change,) = only(propose([finding("postgres.shared_buffers")], small)).changes

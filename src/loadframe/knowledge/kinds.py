@@ -29,7 +29,7 @@ Page = Literal["metrics", "limits", "signatures", "remedies", "frames"]
 OURS = frozenset({
     "cage", "cgroup", "cpu", "disk", "driver", "kernel", "lock",
     "mariadb", "memory", "mysql", "net", "network", "one", "postgres",
-    "process", "recorder", "runtime", "service", "sqlite", "system",
+    "process", "recorder", "rows", "runtime", "service", "sqlite", "system",
     "target", "throughput", "url", "user", "workload",
 })  # fmt: skip
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")

@@ -307,7 +307,8 @@ def reach_sentences(reach: Reach, unit: str) -> str:
     first, then = ("" if knee is None else words.about_load(knee, unit) for knee in reach.knee)
     knees = first and f"after the changes, no bend within the tested levels; before, at {first}"
     if then:
-        knees = f"after the changes, the curve bends at {then}{f' instead of at {first}' if first else ''}"
+        instead = {"": "", then: ", as before"}.get(first, f" instead of at {first}")
+        knees = f"after the changes, the curve bends at {then}{instead}"
     return words.paragraph((peaks, knees))
 
 

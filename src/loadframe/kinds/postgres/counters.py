@@ -84,7 +84,7 @@ _WAL = """
 # access/transam/xlog.c, the log after which a checkpoint is requested. transaction_age_limit: SetTransactionIdLimit()
 # of access/transam/varsup.c, three millions before a number would come again.
 _CEILINGS = """
-    SELECT max_connections, max_connections - {reserved} AS connections_allowed, autovacuum_max_workers,
+    SELECT jit, max_connections, max_connections - {reserved} AS connections_allowed, autovacuum_max_workers,
            max_worker_processes,
            max_locks_per_transaction * (max_connections + autovacuum_max_workers + 1 + max_worker_processes
                                         + max_wal_senders + max_prepared_transactions) AS lock_slots,
@@ -106,6 +106,7 @@ def statement(version: int) -> str:
     names = dict.fromkeys((*_SETTINGS, *kept))
     settings = [f"current_setting('{name}')::int AS {name}" for name in names]
     settings.append("current_setting('checkpoint_completion_target')::float8 AS checkpoint_completion_target")
+    settings.append("current_setting('jit')::bool::int AS jit")
     ceilings = _CEILINGS.format(reserved=" - ".join(kept), settings=", ".join(settings))
     checkpoints = _CHECKPOINTER if version >= SEPARATE_CHECKPOINTER else _CHECKPOINTS
     parts = enumerate((_ACTIVITY, _DATABASES, checkpoints, _WAL, ceilings))

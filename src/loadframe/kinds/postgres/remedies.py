@@ -50,9 +50,21 @@ def _commit_without_waiting(situation: Situation) -> Remedy | None:
     )
 
 
+def _no_jit(situation: Situation) -> Remedy:
+    return Remedy(
+        id="postgres.jit.off",
+        title="run statements without compiling them",
+        addresses=("postgres.jit",),
+        changes=(server_change(situation, "jit", False, "no statement is compiled before it runs"),),
+        price=Price(note="statements that compute over many rows may take longer"),
+        source=f"{DOCUMENTATION}, Just-in-Time Compilation",
+    )
+
+
 BUILDERS: Builders = {
     "postgres.max_connections": (_more_connections,),
     "postgres.shared_buffers": (_more_shared_buffers,),
     "postgres.checkpoints": (_larger_wal,),
+    "postgres.jit": (_no_jit,),
     "disk.fsync": (_commit_without_waiting,),
 }
