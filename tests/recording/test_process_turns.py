@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -126,6 +128,39 @@ def test_a_windows_numbers_are_those_of_all_processes(machine: Machine, length_s
     last = {row["metric"]: row["value"] for row in series.iter_rows(named=True)}
     assert last["target.cpu.cores"] == pytest.approx(cores)
     assert (last["target.processes.count"], last["target.threads.running"]) == (len(machine.there), RUNNING)
+
+
+@pytest.mark.parametrize("forbidden", [False, True], ids=["by a pidfd", "where a filter forbids pidfds"])
+def test_one_that_is_gone_is_noticed_at_the_next_tick_whoevers_turn_it_is(
+    forbidden: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_pid: int) -> int:
+        raise PermissionError
+
+    if forbidden:
+        monkeypatch.setattr(os, "pidfd_open", refuse)
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda _clock: 1)  # as if each pid were another's at once
+    recorder = RecorderProcess(tmp_path / "a.lfr", INTERVAL_S, Path("/"))
+    idle = [subprocess.Popen(["sleep", "60"]) for _ in range(LOOKS_PER_TICK + 3)]
+    pids, now_s = [process.pid for process in idle], time.monotonic()
+    recorder.obey({"do": "follow", "component": "target", "pids": pids})
+    try:
+        for number in range(10):
+            recorder.tick(now_s + number * INTERVAL_S)
+        for process in idle[::2]:
+            process.kill()
+            process.wait()
+        recorder.tick(now_s + 1.0)
+        recorder.obey({"do": "follow", "component": "target", "pids": []})
+    finally:
+        for process in idle:
+            process.kill()
+            process.wait()
+    recorder.close()
+    with RecordingReader(tmp_path / "a.lfr") as reader:
+        ticks = [tick for tick in reader.all_ticks() if tick.sample]
+    gone = [{pid for pid in pids if f"target:{pid}:gone" in tick.entries} for tick in ticks]
+    assert gone == [*[set[int]()] * 10, set(pids[::2])]
 
 
 def test_a_child_that_ends_between_its_turns_counts_once(machine: Machine) -> None:

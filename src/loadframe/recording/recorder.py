@@ -73,6 +73,7 @@ class RecorderProcess:
         self._ticks = self._late_ticks = 0
         self._writer = FrameWriter(path, facts, descriptor)
         self._descriptors = Descriptors()
+        self._ends = select.epoll()
         self._system = SystemFiles(root, self._writer)
         self._machine = self._writer.source(MACHINE), os.uname().machine.encode()
         self.sockets = SocketSampler(root, self._writer, interval_s=interval_s)
@@ -165,6 +166,8 @@ class RecorderProcess:
                 self._followed[key] = ProcessFiles(
                     self._root, *key, self._writer, self._descriptors, interval_s=self._interval_s
                 )
+                if (end := self._followed[key].end) is not None:
+                    self._ends.register(end, select.EPOLLIN)
             except OSError as error:
                 if used_up(error):
                     self._report_unrecorded(f"process {key[1]} of the {component}", error)
@@ -211,9 +214,9 @@ class RecorderProcess:
         writer.put(*self._machine)
         for cgroup in self._cgroups.values():
             cgroup.sample(now_s)
-        looked_at = self._looked_at()
+        looked_at, ended = self._looked_at(), {None, *(end for end, _ in self._ends.poll(0))}
         for key, files in tuple(self._followed.items()):
-            if not (files.sample(now_s) if files in looked_at else files.census()):
+            if not (files.sample(now_s) if files in looked_at else files.census(files.end in ended)):
                 self._followed.pop(key).close()
         self.sockets.sample(now_s, self._followed.values())
         writer.end_record()

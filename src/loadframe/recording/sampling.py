@@ -108,7 +108,10 @@ def size_counts_open_files(root: Path) -> bool:
 
 
 class ProcessFiles(HeldFiles):
-    """Raises OSError if the process is gone, or descriptors are used up."""
+    """Raises OSError if the process is gone, or descriptors are used up. end: a pidfd, where a container's filter does
+    not forbid it."""
+
+    end: int | None = None
 
     def __init__(
         self, root: Path, component: str, pid: int, writer: FrameWriter, descriptors: Descriptors, *, interval_s: float
@@ -129,6 +132,9 @@ class ProcessFiles(HeldFiles):
         except OSError:
             os.close(self.directory)
             raise
+        if self._clock is not None:
+            with suppress(OSError):
+                self.end = os.pidfd_open(pid)  # of this process if its files can still be read afterwards
         prefix = f"{component}:{pid}"
         self._sources = {name: self.source(f"{prefix}:{name}") for name in ("fd", "cpu", "gone", "exe", "jvm")}
         self._threads = Threads(prefix, tasks_directory, writer, descriptors, interval_s, live=self._clock is not None)
@@ -144,8 +150,9 @@ class ProcessFiles(HeldFiles):
             self.close()
             raise
 
-    def census(self) -> bool:
-        """As `sample`, but only whether it lives, and its CPU time; nothing before the first `sample`."""
+    def census(self, ended: bool) -> bool:
+        """As `sample`, but only whether it lives, and its CPU time; nothing before the first `sample`. ended: whether
+        it may be gone."""
         if self.looked_s == -math.inf:
             return True
         if self._clock is None or self._threads.count > MANY_THREADS:
@@ -153,7 +160,8 @@ class ProcessFiles(HeldFiles):
             return True
         try:
             spent_ns = time.clock_gettime_ns(self._clock)
-            os.pread(self.each_tick[0][1], 1, 0)  # fails once it has ended: the clock's pid may be another's by then
+            if ended:
+                os.pread(self.each_tick[0][1], 1, 0)  # fails once its pid may be another's
             self._writer.put(self._sources["cpu"], b"%d\n" % spent_ns)
         except OSError:
             self._writer.put(self._sources["gone"], GONE)
@@ -214,5 +222,7 @@ class ProcessFiles(HeldFiles):
         self._threads.close()
         if self._jvm is not None:
             self._jvm.close()
+        if self.end is not None:
+            os.close(self.end)
         super().close()
         os.close(self.directory)
