@@ -59,12 +59,35 @@ def rows(throughputs: dict[float, float], latencies_ms: dict[float, float] | Non
         dict.fromkeys((1, 2, 4, 8, 16, 32), 1000.0),
         dict.fromkeys((5, 10, 15, 20, 25, 30), 1000.0),
         {1: 400.0, 2: 700.0, 4: 1000.0, 8: 990.0, 16: 1005.0, 32: 985.0},
+        {**dict.fromkeys((1, 2, 4, 8, 16), 1000.0), 32: 960.0},
+        {1: 101.0, 2: 150.0, 4: 191.0, 8: 196.0, 32: 188.0},
     ],
-    ids=["flat", "flat in steps", "flat but for noise"],
+    ids=["flat", "flat in steps", "flat but for noise", "flat, then 4 % less", "a plateau"],
 )
 def test_no_fall_is_forecast_that_no_data_show(measured: dict[float, float]) -> None:
     for point in forecast(rows(measured), [33, 48, 64, 128]).at:
         assert point.throughput.value >= max(measured.values()) * (1 - 1e-9), point
+
+
+@pytest.mark.parametrize(
+    "measured",
+    [
+        {1: 100.0, 2: 200.0, 4: 400.0, 8: 800.0},
+        {1: 100.15, 2: 179.53, 4: 306.6, 8: 473.87, 16: 640.37},
+        {1: 100.0, 2: 190.0, 4: 360.0, 8: 650.0, 16: 900.0, 32: 930.0},
+    ],
+    ids=["linear", "rising", "levelling off"],
+)
+def test_a_forecast_does_not_fall_with_the_load_alone_or_among_others(measured: dict[float, float]) -> None:
+    together = [point.throughput.value for point in forecast(rows(measured), [33, 48, 64, 100]).at]
+    assert together == sorted(together)
+    assert [forecast(rows(measured), [load]).at[0].throughput.value for load in (33, 48, 64, 100)] == together
+
+
+def test_below_the_loads_measured_nothing_is_forecast() -> None:
+    found = forecast(rows({8: 800, 16: 1500, 32: 2400, 64: 2600}), [1, 4, 8, 100])
+    assert [point.load for point in found.at] == [8, 100]
+    assert "No forecast at 1, 4: 8 is the lowest load that was measured." in found.notes
 
 
 def test_after_a_cliff_that_is_over_no_second_one_is_forecast() -> None:

@@ -9,6 +9,7 @@ from statistics import median
 import numpy as np
 
 from loadframe.analysis.arrays import Floats
+from loadframe.analysis.segments import SMALLEST_BEND
 from loadframe.model import (
     Calibration,
     Curve,
@@ -107,7 +108,8 @@ def forecast(
     errors = calibrated.errors[candidates.regime(data)]
     weighed = pool.weigh(pool.backtests(data, names), errors, calibrated.trust)
     asked = np.array(sorted(set(at)) or [times * observations.loads[-1] for times in FURTHER], dtype=np.float64)
-    loads = asked[np.log2(asked / data.loads[-1]) <= calibrated.doublings]
+    near = np.log2(asked / data.loads[-1]) <= calibrated.doublings
+    loads = asked[near & (asked >= data.loads[0])]
     least = float(data.throughputs.max())
     full = saturating.seen_full(running_out, data)
     saturation = () if system is None else saturating.saturations(system, observations, data, calibrated, full)
@@ -129,7 +131,9 @@ def forecast(
         )
     if unexplained is not None and foretold.limited:
         unexplained = unexplained.removesuffix(refusal.UNMEASURED).removesuffix(refusal.OUT_OF_SIGHT)
-    notes = _notes(observations, saturation, capacity, weighed, asked[len(loads) :], calibrated)
+    notes = _notes(observations, saturation, capacity, weighed, asked[~near], calibrated)
+    if below := ", ".join(f"{load:g}" for load in asked[asked < data.loads[0]]):
+        notes.append(f"No forecast at {below}: {data.loads[0]:g} is the lowest load that was measured.")
     if capacity is not None and any(point.throughput.value > capacity.throughput.value for point in points):
         notes.append(MORE_BY_THE_CURVE)
     if any(point.latency_p95_ms is not None for point in points):
@@ -155,23 +159,30 @@ def _explained(observations: Observations, kind: Kind) -> tuple[System | None, s
     return system, None
 
 
+STEP = 0.25
+"""Doublings between the loads beyond the data at which a forecast is made: others are interpolated."""
 MISSED = 0.2
 """A law that misses the highest load by more, in logarithms, is ignored: a cliff follows no law."""
 
 
 def throughput(data: Seen, loads: Floats, weighed: Weighed, calibrated: Calibrated) -> list[Estimate]:
-    """Interpolated within the measured loads; beyond them no less than the measured maximum, unless the highest load
-    had less; of a rate no more than is offered."""
+    """Interpolated within the measured loads. Beyond them it falls only if it fell by SMALLEST_BEND from half of the
+    highest load on, and is never below the measured maximum without such a fall; of a rate no more than is offered."""
     top, measured = data.loads[-1], np.log(data.throughputs)
-    beyond, doublings = np.maximum(loads, top), np.log2(loads / top)
+    doublings = np.arange(0.0, calibrated.doublings + STEP, STEP)
+    doublings = np.union1d(doublings, np.log2(np.clip(data.limit / top, 1.0, 2 ** doublings[-1])))
+    beyond, asked = top * 2**doublings, np.log2(loads / top)
     foretold = candidates.forecasts(data, beyond, tuple(weighed.weights))
-    *law, there = candidates.least_squares(data, np.append(beyond, top))
-    pooled = pool.pooled(foretold, doublings, weighed, np.array(law) if abs(there - measured[-1]) <= MISSED else None)
-    falls = measured[-1] < measured.max() - pool.FLOOR
-    least = -math.inf if falls else measured.max()
-    between = np.interp(np.log(loads), np.log(data.loads), measured)
-    log_x = np.where(loads <= top, between, np.maximum(pooled.log_x, least))
-    scale = np.where(loads <= top, pool.FLOOR, calibrated.scale.of(doublings, pooled.apart))
+    law, bend = candidates.least_squares(data, beyond), math.log1p(-SMALLEST_BEND)
+    pooled = pool.pooled(foretold, doublings, weighed, law if abs(law[0] - measured[-1]) <= MISSED else None)
+    between = np.interp(np.log([top / 2, *loads]), np.log(data.loads), measured)
+    log_x = pooled.log_x
+    if measured[-1] >= between[0] + bend:
+        least = measured[-1] if measured[-1] < measured.max() + bend else measured.max()
+        log_x = np.maximum.accumulate(np.maximum(log_x, least))
+    apart = np.interp(asked, doublings, pooled.apart)
+    log_x = np.where(loads <= top, between[1:], np.interp(asked, doublings, log_x))
+    scale = np.where(loads <= top, pool.FLOOR, calibrated.scale.of(asked, apart))
     return [
         _at_most(saturating.estimated(calibrated.points, value, wide), float(most))
         for value, wide, most in zip(log_x, scale, np.exp(candidates.offered(data, loads)), strict=True)
