@@ -69,10 +69,11 @@ def test_only_common_levels_and_complete_blocks_count() -> None:
     assert (found.levels, found.blocks) == ((1.0, 2.0), 2)
 
 
-def test_a_block_that_failed_counts_as_little() -> None:
+def test_a_block_that_failed_makes_no_ratio() -> None:
+    """Seen: "better, 45 times", of 0, 0, 0, 100, 100 against five times 100: what a zero counted as decided."""
     found = verdict_at_end({1.0: [100, 101, 99]}, {1.0: [0, 100, 101]})
-    assert found.ratio < 0.3
-    assert "zero" in found.method
+    assert (found.has_ratio, found.decision) == (False, "cannot-tell")
+    assert found.method == "1 of 6 values are zero, and of zeros no ratio is made"
 
 
 @pytest.mark.parametrize(

@@ -268,14 +268,12 @@ def test_values_far_beyond_one_another_have_a_ratio_without_a_traceback() -> Non
     assert all(np.isfinite(found.block_ratios))
 
 
-def test_some_zeros_count_as_a_loss_and_of_zeros_alone_it_cannot_be_told() -> None:
-    found = unpaired(noisy(20, 13), [*[0.0] * 10, *noisy(10, 14)])
-    assert found.ratio < 0.5
-    assert "zero" in found.method
-    for judged in (unpaired, paired):
-        found = judged(noisy(20, 13), [0.0] * 20)
-        assert (found.ratio, found.decision) == (1, "cannot-tell")
-        assert needed(found, "values", edge=0.9).count is None, "no number of them would tell"
+@pytest.mark.parametrize("judged", [unpaired, paired])
+@pytest.mark.parametrize("zeros", [10, 20])
+def test_of_zeros_it_cannot_be_told(zeros: int, judged: Callable[..., Verdict]) -> None:
+    found = judged(noisy(20, 13), [*[0.0] * zeros, *noisy(20 - zeros, 14)])
+    assert (found.ratio, found.decision) == (1, "cannot-tell")
+    assert needed(found, "values", edge=0.9).count is None, "no number of them would tell"
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,6 @@ from loadframe.model.verdict import NOT_KNOWN, ROUNDING, decide
 Blocks = Mapping[float, Sequence[float]]
 """Throughputs (1/s) per block, by level."""
 Grains = Mapping[float, tuple[float, float]]
-ZERO_COUNTS_AS = 0.01
-"""What a throughput of zero counts as, as a share of the smallest positive one of its level, on either side."""
 FEWEST_BLOCKS = 2
 FEW_ORDERS = 8
 UNPAIRED = 0.5
@@ -39,8 +37,8 @@ def verdict(
     """Ratio after / before over the common levels, from throughputs (1/s) per block (index i: block i on both sides),
     in blocks complete on every level. The resolution of throughputs (the smallest spacing, or `grain` where finer) adds
     to the variance; where no side scatters and no grain is known, nothing is proven. plan: the intervals of all its
-    looks hold at once; None: one look, at the end, where the number of blocks depends on time alone. A side that did
-    nothing in all blocks of a level has no ratio. With one block: cannot-tell, and the extremes of the levels.
+    looks hold at once; None: one look, at the end, where the number of blocks depends on time alone. Of zeros no ratio
+    is made. With one block: cannot-tell, and the extremes of the levels.
     ValueError for no common level, no complete block, or values negative or not finite."""
     sides = _sides(before, after, grain)
     blocks, by_block = sides.blocks, sides.ratios.mean(axis=0)
@@ -62,7 +60,7 @@ def verdict(
         low,
         high,
         blocks=blocks,
-        method=method + zeros_words(sum(sides.zeros)),
+        method=method,
         block_logs=by_block,
         levels=sides.levels,
         confidence=confidence,
@@ -78,7 +76,7 @@ def at_each_level(before: Blocks, after: Blocks, *, error: float = 0.05) -> tupl
     """All intervals hold at once with a probability of 1 - error (Bonferroni). Two or three blocks are lent the noise
     of all levels (docs/mathematics.md, "Side by side"). ValueError as `verdict`."""
     sides = _sides(before, after)
-    levels, table, zeros, blocks = sides.levels, sides.ratios, sides.zeros, sides.blocks
+    levels, table, blocks = sides.levels, sides.ratios, sides.blocks
     if blocks not in LEND or len(levels) == 1:
         confidence = 1 - error / len(levels)
         return tuple(
@@ -97,20 +95,24 @@ def at_each_level(before: Blocks, after: Blocks, *, error: float = 0.05) -> tupl
             row.mean() - half,
             row.mean() + half,
             blocks=blocks,
-            method=method + zeros_words(zero),
+            method=method,
             block_logs=row,
             levels=(level,),
             confidence=1 - error / 2,
         )
-        for level, row, half, zero in zip(levels, table, halves, zeros, strict=True)
+        for level, row, half in zip(levels, table, halves, strict=True)
     )
     return tuple(unless_zero(outcome, before[outcome.levels[0]], after[outcome.levels[0]]) for outcome in outcomes)
 
 
 def unless_zero(verdict: Verdict, *sides: Sequence[float]) -> Verdict:
-    did = [any(side) for side in sides]
-    why = "one side did nothing" if any(did) else "neither side did anything"
-    return verdict if all(did) else without_ratio(verdict, why)
+    values, did = [value for side in sides for value in side], [any(side) for side in sides]
+    if all(values):
+        return verdict
+    why = f"{values.count(0)} of {len(values)} values are zero, and of zeros no ratio is made"
+    if not all(did):
+        why = "one side did nothing" if any(did) else "neither side did anything"
+    return without_ratio(verdict, why)
 
 
 def without_ratio(verdict: Verdict, why: str, decision: Decision = "cannot-tell") -> Verdict:
@@ -180,20 +182,14 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
     return without_ratio(whole, open_.method, open_.decision if len(decisions) == 1 else "cannot-tell")
 
 
-def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Floats], int]:
-    """Logarithms of samples, zeros replaced (ZERO_COUNTS_AS), and the number of zeros. ValueError for values negative
-    or not finite."""
+def logarithms(samples: Sequence[Sequence[float]]) -> list[Floats]:
+    """Logarithms of samples; of a zero 0, as `unless_zero` lets nothing of it stand. ValueError for values negative or
+    not finite."""
     values = [np.asarray(sample, dtype=np.float64) for sample in samples]
     together = np.concatenate(values)
     if not np.isfinite(together).all() or (together < 0).any():
         raise ValueError(f"values must be finite and not negative, got {together.tolist()}")
-    zeros = int((together == 0).sum())
-    if zeros:
-        positive = together[together > 0]
-        least = ZERO_COUNTS_AS * positive.min() if positive.size else 1.0
-        # A hundredth of the smallest double underflows.
-        values = [np.where(sample == 0, max(least, np.finfo(np.float64).tiny), sample) for sample in values]
-    return [np.log(sample) for sample in values], zeros
+    return [np.log(np.where(sample == 0, 1.0, sample)) for sample in values]
 
 
 def half_width(before: Floats, after: Floats, alpha: float, *, rounding: float = 0.0) -> Floats:
@@ -211,13 +207,12 @@ def half_width(before: Floats, after: Floats, alpha: float, *, rounding: float =
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """Log throughputs of complete blocks, (levels, blocks). zeros: replaced ones; rounding: variance that it adds to a
-    log ratio; still: neither side scatters and no grain is known."""
+    """Log throughputs of complete blocks, (levels, blocks). rounding: variance that it adds to a log ratio; still:
+    neither side scatters and no grain is known."""
 
     levels: tuple[float, ...]
     before: Floats
     after: Floats
-    zeros: list[int]
     rounding: Floats
     still: bool
 
@@ -242,9 +237,8 @@ def _sides(before: Blocks, after: Blocks, grain: Grains | None = None) -> _Sides
     known = grain or {}
     return _Sides(
         levels,
-        np.array([first for (first, _), _ in logs]),
-        np.array([second for (_, second), _ in logs]),
-        [zeros for _, zeros in logs],
+        np.array([first for first, _ in logs]),
+        np.array([second for _, second in logs]),
         np.array([_rounding(grains(*pair), known.get(level)) for level, pair in zip(levels, values, strict=True)]),
         grain is None and all(len(set(side)) == 1 for pair in values for side in pair),
     )
@@ -306,7 +300,3 @@ def exp_in_range(value: float) -> float:
     """exp(value), from 1e-87 to 1e87: intervals of two blocks can exceed what a file may hold
     (`runs.formats.LARGEST`)."""
     return math.exp(min(max(value, -200.0), 200.0))
-
-
-def zeros_words(zeros: int) -> str:
-    return f"; {zeros} zero values counted as 1 % of the smallest" if zeros else ""

@@ -43,13 +43,8 @@ def states(kept: State) -> tuple[State, ...]:
 
 def contrast(samples: Samples, more: Sequence[State], less: Sequence[State], *, confidence: float = 0.95) -> Verdict:
     """Product of the throughputs of the states in `more` over that of as many in `less`: of pairs how many times more a
-    change is worth together with another. Zeros count over all states, so that gains still add up. ValueError as
-    comparison.verdict."""
-    filled = _without_zeros(samples)
-    verdict = comparison.verdict_at_end(_product(filled, less), _product(filled, more), confidence=confidence)
-    return comparison.unless_zero(
-        verdict, *(samples[state][level] for state in (*less, *more) for level in verdict.levels)
-    )
+    change is worth together with another. ValueError as comparison.verdict."""
+    return comparison.verdict_at_end(_product(samples, less), _product(samples, more), confidence=confidence)
 
 
 def decompose(samples: Samples, kept: State) -> Decomposition:
@@ -70,7 +65,7 @@ def level_ratios(samples: Samples, kept: State) -> tuple[LevelRatio, ...]:
         alone = {state: {level: levels[level]} for state, levels in samples.items() if level in levels}
         verdict = contrast(alone, [kept], [()])
         if verdict.has_ratio:
-            before = math.exp(np.log(_without_zeros(alone)[()][level]).mean())
+            before = math.exp(np.log(samples[()][level]).mean())
             ratios.append(LevelRatio(level, before, before * verdict.ratio, verdict.ratio, verdict.low, verdict.high))
     return tuple(ratios)
 
@@ -104,13 +99,3 @@ def _product(samples: Samples, chosen: Sequence[State]) -> dict[float, list[floa
     return {
         level: list(map(math.prod, zip(*(samples[state][level] for state in chosen), strict=False))) for level in levels
     }
-
-
-def _without_zeros(samples: Samples) -> Samples:
-    filled: dict[State, dict[float, list[float]]] = {state: {} for state in samples}
-    for level in sorted(set().union(*samples.values())):
-        holders = [state for state in samples if level in samples[state]]
-        logs, zeros = comparison.logarithms([samples[state][level] for state in holders])
-        for state, values in zip(holders, logs, strict=True):
-            filled[state][level] = list(np.exp(values)) if zeros else list(samples[state][level])
-    return filled

@@ -19,7 +19,6 @@ from loadframe.analysis.comparison import (
     logarithms,
     unless_zero,
     verdict_of_logs,
-    zeros_words,
 )
 from loadframe.analysis.quantity import Ends, TooFewError, pseudo_values
 from loadframe.analysis.series import Mean, batched, drift, means
@@ -75,7 +74,7 @@ def unpaired(
     least FEWEST each, at 1 - ALPHA, the difference between sessions included (docs/mathematics.md, "Verdicts on
     samples"). fitted: as in `series.means`. ValueError for fewer values, negative ones or not finite; TooFewError for a
     quantile with too few beyond it."""
-    (first, second), zeros = logarithms([before, after])
+    first, second = logarithms([before, after])
     _check(first, second)
     what = f"{by} of {len(first)} and {len(second)} values"
     if _scatter(before, after):
@@ -90,7 +89,7 @@ def unpaired(
         centre - float(between.reach(centre - low, values)),
         centre + float(between.reach(high - centre, values)),
         blocks=values,
-        method=f"{what}, {how}, and what two sessions differ by{zeros_words(zeros)}",
+        method=f"{what}, {how}, and what two sessions differ by",
     )
     alone = Sessions(
         math.expm1(min(between.added, between.whole)), between.learnt_from, exp_in_range(low), exp_in_range(high)
@@ -103,11 +102,11 @@ def learnt(
 ) -> Between:
     """What must be added to the intervals of pairs of equal sessions (the newest last) so that one in twenty calls the
     two different (negative controls; docs/mathematics.md, "Sessions")."""
-    equal = [values for values in sessions if len(values) >= FEWEST][-MOST_SESSIONS:]
+    equal = [values for values in sessions if len(values) >= FEWEST and all(values)][-MOST_SESSIONS:]
     prior = replace(PRIOR, sides=sides)
     if len(equal) < FEWEST:
         return prior
-    logs, _ = logarithms(equal)
+    logs = logarithms(equal)
     every = [value for values in equal for value in values]
     try:
         pairs = _of_pairs(logs, by, fitted, grains(every, every))
@@ -139,7 +138,7 @@ def apart(centre: Floats, half: Floats, sessions: int) -> Between:
 def paired(before: Sequence[float], after: Sequence[float], *, by: str = quantity.TYPICAL) -> Verdict:
     """Ratio after / before, value i of both from block i, at least FEWEST blocks: `comparison.half_width` of
     `pseudo_values`. Raises as `unpaired`."""
-    (first, second), zeros = logarithms([before, after])
+    first, second = logarithms([before, after])
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} blocks; both sides of every block are needed")
     _check(first, second)
@@ -152,14 +151,15 @@ def paired(before: Sequence[float], after: Sequence[float], *, by: str = quantit
     rounding = sum(grain**2 for grain in grains(before, after)) / 12
     moved = drift((earlier + later) / 2) / len(earlier) / 2
     half = half_width(earlier, later, ALPHA, rounding=rounding) + moved
-    return verdict_of_logs(
+    verdict = verdict_of_logs(
         centre,
         centre - half,
         centre + half,
         blocks=len(first),
-        method=f"paired blocks, {by if by == 'mean' else quantity.TYPICAL} log ratio, t at {AT}{zeros_words(zeros)}",
+        method=f"paired blocks, {by if by == 'mean' else quantity.TYPICAL} log ratio, t at {AT}",
         block_logs=second - first,
     )
+    return unless_zero(verdict, before, after)
 
 
 def difference(before: Mean, after: Mean) -> tuple[Floats, Floats]:

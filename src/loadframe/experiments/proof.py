@@ -283,7 +283,7 @@ def level_ratios(steps: Steps, before: str, after: str, judge: Judge = verdict_a
             continue
         verdict = verdict_on(mine, before, after, judge)
         if verdict.has_ratio and verdict.decision != "cannot-tell":
-            sides, _ = comparison.logarithms([side[: verdict.blocks] for side in served])
+            sides = comparison.logarithms([side[: verdict.blocks] for side in served])
             first, second = (comparison.exp_in_range(float(side.mean())) for side in sides)
             ratios.append(LevelRatio(level, first, second, verdict.ratio, verdict.low, verdict.high))
     return tuple(ratios)
