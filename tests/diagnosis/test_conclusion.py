@@ -212,6 +212,18 @@ def test_a_setting_that_was_raised_is_next_at_its_new_value() -> None:
     assert conclusion.next_limit([one_round(kept), one_round(limits=(by_chance,), growth=0.5)]) is None
 
 
+@pytest.mark.parametrize(("size", "named"), [(8, "threads"), (64, None)])
+def test_as_many_requests_as_a_raised_setting_serves_at_once_are_next(size: int, named: str | None) -> None:
+    """Seen: threads were raised from 4 to 32, and next was "no limit in sight up to 16 connections"."""
+    kept = trial("raise", 4.0)
+    change = Change("server", "threads", 4, size)
+    kept = replace(kept, remedy=replace(kept.remedy, addresses=("service.parallelism",), changes=(change,)))
+    found = conclusion.next_limit([one_round(kept), one_round(growth=0.5)])
+    assert (found and found.id, found and found.load) == (named, named and 8.0)
+    kept = replace(kept, remedy=replace(kept.remedy, addresses=("cpu.hot_thread",)))
+    assert conclusion.next_limit([one_round(kept), one_round(growth=0.5)]) is None
+
+
 @pytest.mark.extension("loadframe_pipelines")
 def test_a_queue_that_fills_is_not_next_but_the_workers_behind_it_are() -> None:
     last = one_round(limits=(limit("pipeline.APPLY.queue", 6), limit("pipeline.APPLY", 7)))

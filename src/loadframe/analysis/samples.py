@@ -75,7 +75,7 @@ def unpaired(
     samples"). fitted: as in `series.means`. ValueError for fewer values, negative ones or not finite; TooFewError for a
     quantile with too few beyond it."""
     first, second = logarithms([before, after])
-    _check(first, second)
+    _check("value", first, second)
     what = f"{by} of {len(first)} and {len(second)} values"
     if _scatter(before, after):
         ((centre, low, high),) = _of_pairs([first, second], by, fitted, grains(before, after))
@@ -141,7 +141,7 @@ def paired(before: Sequence[float], after: Sequence[float], *, by: str = quantit
     first, second = logarithms([before, after])
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} blocks; both sides of every block are needed")
-    _check(first, second)
+    _check("block", first, second)
     if not _scatter(before, after):
         centre, low, high = _as_written(before[0], after[0])
         verdict = verdict_of_logs(centre, low, high, blocks=len(first), method=NO_SCATTER)
@@ -231,10 +231,10 @@ def _as_written(before: float, after: float) -> Ends:
     return centre, low, high
 
 
-def _check(*samples: Floats) -> None:
+def _check(what: str, *samples: Floats) -> None:
     fewest = min(len(sample) for sample in samples)
     if fewest < FEWEST:
-        raise ValueError(f"{counted(fewest, 'value')} of one side; at least {FEWEST} are needed to show the noise")
+        raise ValueError(f"{counted(fewest, what)} of one side; at least {FEWEST} are needed to show the noise")
 
 
 RARE = 1.64

@@ -12,6 +12,7 @@ from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.operational import OPERATIONAL
 from loadframe.diagnosis.plateau import is_flat
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
+from loadframe.diagnosis.sizes import SERVED_AT_ONCE
 from loadframe.diagnosis.windows import acts_from, bend_intervals, bend_of, explains_bend
 from loadframe.knowledge.families import in_series
 from loadframe.model import (
@@ -75,7 +76,8 @@ FURTHEST = 2.0
 
 def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
     """An open cause of the last state, that of its bend first; else a limit measured as full at the bend; else one that
-    a kept change has raised; else the one that a straight line fills first, up to FURTHEST times the highest load."""
+    a kept change has raised, or as many requests served at once; else the one that a straight line fills first, up to
+    FURTHEST times the highest load."""
     last, kept = rounds[-1], kept_trials(rounds)
     settled = {cause for trial in last.tried if trial.kept for cause in trial.remedy.addresses}
     open_ = [
@@ -96,16 +98,20 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
         return _as_next(full[0], "its use is at the ceiling of {ceiling} where the last curve bends")
     furthest = FURTHEST * last.curve.points[-1].load
     within = [limit for limit, at in placed if at.how == "extrapolated" and at.load <= furthest]
-    changes = [change for trial in kept for change in trial.remedy.changes if change.needed]
-    sizes = [(change.setting, change.before, change.after) for change in changes]
     larger = {
-        setting
-        for setting, old, new in sizes
-        if isinstance(old, int | float) and isinstance(new, int | float) and old < new
+        change.setting: (float(change.after), trial.remedy.addresses)
+        for trial in kept
+        for change in trial.remedy.changes
+        if change.needed and isinstance(change.before, int | float) and isinstance(change.after, int | float)
+        if change.before < change.after
     }
     raised = [limit for limit in limits if limit.setting and limit.setting in larger]
     if raised and not (within and _load(within[0]) < _load(raised[0])):
         return _as_next(raised[0], "a change has raised it to {ceiling}", furthest)
+    at_once = [(size, setting) for setting, (size, causes) in larger.items() if {*SERVED_AT_ONCE} & {*causes}]
+    size, setting = min(at_once, default=(math.inf, ""))
+    if size <= min([furthest, *map(_load, within)]):
+        return NextLimit(setting, size, setting, f"a change has raised it to {size:g}")
     return _as_next(within[0], "its use grows with the load towards the ceiling of {ceiling}") if within else None
 
 

@@ -175,6 +175,7 @@ def parse_sample(text: str, name: str) -> Sample:
     body = lines[1:]
     if not body:
         raise SampleError(f"{name} has no values below its first line", remedy="Measure something first.")
+    check_cells(names, [row for row in body if any(row.cells[len(names) :])], "Write numbers as 1234.5.")
     if "time" in names:
         when = names.index("time")
         body = sorted(body, key=lambda row: number(_cell(row, when), row.where))
