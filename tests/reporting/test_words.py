@@ -675,6 +675,10 @@ def test_a_flat_curve_is_not_told_to_have_no_bend(
     for said in (" ".join(render_text(inv, details=True).split()), " ".join(render_page(inv).split())):
         assert from_on in said and limited in said
         assert "no bend" not in said
+    seen_later = replace(cause, reached_at=LoadInterval(lowest * 4, lowest, lowest * 4))
+    at_peak = replace(curve, peak=Peak(lowest, 100.0))
+    later = replace(inv, rounds=(replace(one, findings=(seen_later,), curve=at_peak),))
+    assert answers.answer(later).startswith(limited), "a peak at the lowest load, and a cause that may begin there"
 
 
 def test_what_grows_up_to_the_highest_load_is_not_told_to_be_limited_from_the_lowest_on(farm: Investigation) -> None:

@@ -128,7 +128,9 @@ def _start(inv: Investigation, finding: Finding) -> str:
     if reached is None or acts is None:
         return "Throughput is limited"
     loads = [point.load for point in curve.points]
-    if loads and reached.load <= (lowest := min(loads)):
+    bends_nowhere = curve.knee is None and curve.cliff is None
+    no_growth = bends_nowhere and curve.peak.load <= min(loads, default=0.0)
+    if loads and (reached.low if no_growth else reached.load) <= (lowest := min(loads)):
         if curve.shape == "linear" and curve.peak.load >= max(loads):
             return f"Throughput grows up to {words.load(curve.peak.load, unit)}, but is held back at every load"
         where = words.load(lowest, unit)
@@ -140,7 +142,7 @@ def _start(inv: Investigation, finding: Finding) -> str:
     place = words.about_load(acts, unit)
     if curve.shape in ("cliff", "decline"):
         return f"Throughput drops at {place}"
-    if curve.knee is None and curve.cliff is None:
+    if bends_nowhere:
         return f"From {place} on, something runs out"
     return f"Throughput stops growing at {place}"
 
