@@ -287,7 +287,8 @@ def test_its_processes_are_the_target_and_it_is_left_as_it_was(
     check_study(study)
     measured = lab.measure(study, tmp_path / "runs")
     steps = reading.open_run(measured.run).steps()
-    assert any(step.metrics["target.cpu.cores"] > 0 for step in steps), "a short one may have used less than is counted"
+    used = [step.metrics.get("target.cpu.cores", 0.0) for step in steps]
+    assert any(used), "a short one may have used less than is counted, or have no sample on a crowded machine"
     assert service.state() == before
 
 

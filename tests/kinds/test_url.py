@@ -151,7 +151,8 @@ def test_the_processes_behind_its_address_are_the_target(tmp_path: Path) -> None
                 target.apply(TargetState({"url": f"http://127.0.0.1:{port}"}, {"RLIMIT_NOFILE": 9}))
         finally:
             site.kill()
-    assert all(step.metrics["target.cpu.cores"] > 0 for step in steps)
+    seen = [step.metrics["target.cpu.cores"] for step in steps if "target.cpu.cores" in step.metrics]
+    assert seen and min(seen) > 0, "a short window may have no sample on a crowded machine"
     assert url.UNSEEN not in found.warnings
     assert target.pids() == ()
 
