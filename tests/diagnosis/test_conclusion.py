@@ -9,6 +9,7 @@ import pytest
 
 from loadframe.analysis.comparison import verdict_at_end
 from loadframe.diagnosis import conclusion
+from loadframe.diagnosis.sizes import IN_SERVICE
 from loadframe.model import (
     Change,
     Curve,
@@ -17,6 +18,7 @@ from loadframe.model import (
     Finding,
     Limit,
     LoadInterval,
+    NextLimit,
     Peak,
     Price,
     Remedy,
@@ -216,12 +218,18 @@ def test_a_setting_that_was_raised_is_next_at_its_new_value() -> None:
 def test_as_many_requests_as_a_raised_setting_serves_at_once_are_next(size: int, named: str | None) -> None:
     """Seen: threads were raised from 4 to 32, and next was "no limit in sight up to 16 connections"."""
     kept = trial("raise", 4.0)
-    change = Change("server", "threads", 4, size)
-    kept = replace(kept, remedy=replace(kept.remedy, addresses=("service.parallelism",), changes=(change,)))
-    found = conclusion.next_limit([one_round(kept), one_round(growth=0.5)])
+    kept = replace(kept, remedy=replace(kept.remedy, changes=(Change("server", "threads", 4, size),)))
+
+    def next_of(at_once: float, axis: str = "concurrency") -> NextLimit | None:
+        seen = replace(finding("service.parallelism"), evidence=(Evidence(IN_SERVICE, 4.1, "~", at_once, "", ""),))
+        last = one_round(growth=0.5)
+        last = replace(last, curve=replace(last.curve, axis=axis))
+        return conclusion.next_limit([one_round(kept, findings=(seen,)), last])
+
+    found = next_of(4.0)
     assert (found and found.id, found and found.load) == (named, named and 8.0)
-    kept = replace(kept, remedy=replace(kept.remedy, addresses=("cpu.hot_thread",)))
-    assert conclusion.next_limit([one_round(kept), one_round(growth=0.5)]) is None
+    assert next_of(6.0) is None, "of something else: each of several processes has so many"
+    assert next_of(4.0, "rate") is None, "so many at once are no rate"
 
 
 @pytest.mark.extension("loadframe_pipelines")

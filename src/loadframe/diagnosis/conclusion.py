@@ -12,10 +12,11 @@ from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.operational import OPERATIONAL
 from loadframe.diagnosis.plateau import is_flat
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
-from loadframe.diagnosis.sizes import SERVED_AT_ONCE
+from loadframe.diagnosis.sizes import in_service_by
 from loadframe.diagnosis.windows import acts_from, bend_intervals, bend_of, explains_bend
 from loadframe.knowledge.families import in_series
 from loadframe.model import (
+    CLIENT_AXES,
     DRIVER_BESIDE,
     OTHERS,
     ChangeRecord,
@@ -99,7 +100,7 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
     furthest = FURTHEST * last.curve.points[-1].load
     within = [limit for limit, at in placed if at.how == "extrapolated" and at.load <= furthest]
     larger = {
-        change.setting: (float(change.after), trial.remedy.addresses)
+        change.setting: (change.before, change.after)
         for trial in kept
         for change in trial.remedy.changes
         if change.needed and isinstance(change.before, int | float) and isinstance(change.after, int | float)
@@ -108,9 +109,10 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
     raised = [limit for limit in limits if limit.setting and limit.setting in larger]
     if raised and not (within and _load(within[0]) < _load(raised[0])):
         return _as_next(raised[0], "a change has raised it to {ceiling}", furthest)
-    at_once = [(size, setting) for setting, (size, causes) in larger.items() if {*SERVED_AT_ONCE} & {*causes}]
-    size, setting = min(at_once, default=(math.inf, ""))
-    if size <= min([furthest, *map(_load, within)]):
+    at_once = [in_service_by(finding) for round_ in rounds for finding in round_.findings]
+    sizes = [(float(new), setting) for setting, (old, new) in larger.items() if old in at_once]
+    size, setting = min(sizes, default=(math.inf, ""))
+    if last.curve.axis in CLIENT_AXES and size <= min([furthest, *map(_load, within)]):
         return NextLimit(setting, size, setting, f"a change has raised it to {size:g}")
     return _as_next(within[0], "its use grows with the load towards the ceiling of {ceiling}") if within else None
 

@@ -108,8 +108,7 @@ def size_counts_open_files(root: Path) -> bool:
 
 
 class ProcessFiles(HeldFiles):
-    """Raises OSError if the process is gone, or descriptors are used up. end: a pidfd, where a container's filter does
-    not forbid it."""
+    """Raises OSError if the process is gone, or descriptors are used up. end: a pidfd, unless a filter forbids it."""
 
     end: int | None = None
 

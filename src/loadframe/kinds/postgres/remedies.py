@@ -55,7 +55,7 @@ def _no_jit(situation: Situation) -> Remedy:
         id="postgres.jit.off",
         title="run statements without compiling them",
         addresses=("postgres.jit",),
-        changes=(server_change(situation, "jit", False, "no statement is compiled before it runs"),),
+        changes=(server_change(situation, "jit", False, "no statement is compiled"),),
         price=Price(note="statements that compute over many rows may take longer"),
         source=f"{DOCUMENTATION}, Just-in-Time Compilation",
     )
