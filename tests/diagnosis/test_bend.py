@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from loadframe.diagnosis import conclusion
-from loadframe.diagnosis.windows import bend_of
+from loadframe.diagnosis.windows import acts_from, bend_of
 from loadframe.model import (
     Bend,
     Curve,
@@ -43,6 +43,15 @@ def test_it_is_told_where_the_limit_begins_to_act() -> None:
     assert bend_of(one_round(finding())) == Bend(FULL, KNEE, CACHE)
     summary = conclusion.summary(one_round(finding(status="confirmed")))
     assert (summary.knee, summary.bend) == (KNEE, Bend(FULL, KNEE, CACHE))
+
+
+def test_a_cause_behind_the_limit_acts_from_the_same_bend() -> None:
+    """Seen: "stops growing at about 1.4 clients" above a chart that bent at 4, where the CPUs were full."""
+    behind = finding("postgres.jit", LoadInterval(120, 100, 130), "confirmed")
+    assert acts_from(one_round(finding(), behind), behind) == FULL
+    assert acts_from(one_round(behind), behind) == KNEE, "without a limit that explains it"
+    elsewhere = finding("postgres.jit", LoadInterval(150, 141, 160))
+    assert acts_from(one_round(finding(), elsewhere), elsewhere) == elsewhere.reached_at
 
 
 @pytest.mark.parametrize(

@@ -108,12 +108,12 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
     }
     raised = [limit for limit in limits if limit.setting and limit.setting in larger]
     if raised and not (within and _load(within[0]) < _load(raised[0])):
-        return _as_next(raised[0], "a change has raised it to {ceiling}", furthest)
+        return _as_next(raised[0], f"a change has raised {raised[0].setting} to {{ceiling}}", furthest)
     at_once = [in_service_by(finding) for round_ in rounds for finding in round_.findings]
     sizes = [(float(new), setting) for setting, (old, new) in larger.items() if old in at_once]
     size, setting = min(sizes, default=(math.inf, ""))
     if last.curve.axis in CLIENT_AXES and size <= min([furthest, *map(_load, within)]):
-        return NextLimit(setting, size, setting, f"a change has raised it to {size:g}")
+        return NextLimit(setting, size, f"the setting {setting}", f"a change has raised {setting} to {size:g}")
     return _as_next(within[0], "its use grows with the load towards the ceiling of {ceiling}") if within else None
 
 

@@ -145,8 +145,8 @@ def explained(round_: Round) -> Curve:
 def acts_from(round_: Round, finding: Finding) -> LoadInterval | None:
     """The bend, where the cause's own evidence agrees, else where this begins."""
     reached, explained = finding.reached_at, bend_of(round_)
-    bend = explained.load if explained is not None and explained.limit == finding.id else round_.curve.knee
-    return bend if reached is not None and bend is not None and reached.meets(bend) else reached
+    bends = (explained and explained.load, round_.curve.knee)
+    return next((bend for bend in bends if bend and reached and reached.meets(bend)), reached)
 
 
 TRUSTED = 0.5
