@@ -315,3 +315,14 @@ def test_residuals_a_few_at_a_time_are_those_of_all_at_once(monkeypatch: pytest.
     monkeypatch.setattr(pieces, "MOST_AT_ONCE", 1)
     for family, expected in zip(families, whole, strict=True):
         assert np.array_equal(pieces.sums_of_squares(family, np.ones_like(load), values), expected)
+
+
+def test_a_level_has_a_latency_where_most_of_its_steps_have_one() -> None:
+    """Those of which throughput times response time refutes the response time are infinite (sweep.curve_of)."""
+    for latencies, p95_ms in ((3.0, 5.0, math.inf), 4.0), ((5.0, math.inf, math.inf), None), ((math.nan, 5.0), 5.0):
+        found = fit(
+            [LevelSample(load, (10.0 * load,) * len(latencies), latencies) for load in (1.0, 2.0, 4.0)],
+            axis="concurrency",
+            treatment="A",
+        )
+        assert {point.latency_p95_ms for point in found.points} == {p95_ms}

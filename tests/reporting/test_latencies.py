@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,8 +14,17 @@ from loadframe.reporting import latencies, vega
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.reports import render_page
 from loadframe.reporting.vega import Size
+from loadframe.runs.folder import RunFolder
 
 NARROW = Size(270, 240)
+
+
+@pytest.fixture
+def queue(queue: Investigation) -> Investigation:
+    """With the latencies of its record, which its steps refute."""
+    record = RunFolder.open(Path(__file__).parents[1] / "data" / "runs" / "job-queue").investigation()
+    assert record is not None and not queue.latencies
+    return replace(queue, latencies=record.latencies)
 
 
 def without_charts(inv: Investigation, monkeypatch: pytest.MonkeyPatch) -> str:

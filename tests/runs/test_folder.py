@@ -132,10 +132,10 @@ def test_a_newer_version_and_another_kind_are_refused(run: RunFolder) -> None:
     add(run, 1)
     path = run.path / "steps.jsonl"
     text = path.read_text()
-    path.write_text(text.replace("loadframe.step/3", "loadframe.step/99"))
+    path.write_text(text.replace("loadframe.step/4", "loadframe.step/99"))
     with pytest.raises(RunError, match="newer Loadframe"):
         run.steps()
-    path.write_text(text.replace("loadframe.step/3", "somebody.else/1"))
+    path.write_text(text.replace("loadframe.step/4", "somebody.else/1"))
     with pytest.raises(RunError, match=r"schema 'somebody\.else/1'"):
         run.steps()
 
@@ -145,6 +145,23 @@ def fill_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(files.os, "write", write)
+
+
+@pytest.mark.parametrize(("in_flight", "flags"), [(1.6, ["errors", "out-of-balance"]), (0.9, ["errors"])])
+def test_latencies_that_a_step_of_an_older_version_refutes_are_none(
+    run: RunFolder, in_flight: float, flags: list[str]
+) -> None:
+    """800/s of 1 ms each are 0.8 in flight."""
+    add(run, 1)
+    path = run.path / "steps.jsonl"
+    line = {
+        **json.loads(path.read_text()),
+        "schema": "loadframe.step/3",
+        "metrics": {"workload.concurrency": in_flight},
+    }
+    path.write_text(json.dumps(line) + "\n")
+    (step,) = RunFolder(run.path).steps()
+    assert list(step.flags) == flags and step.latency_known == (flags == ["errors"])
 
 
 def test_a_full_disk_is_a_clear_error_and_earlier_steps_stay(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,7 +166,7 @@ VALUES = [float("nan"), float("inf"), -1.0, 1e300, 10**400, "5", None, True, [],
 @pytest.mark.parametrize("value", VALUES, ids=[ascii(value)[:12] for value in VALUES])
 def test_no_value_of_a_step_ends_in_anything_but_words(recorded: Callable[..., Path], value: object) -> None:
     path = recorded("investigation", killed=True)
-    whole, today = (path / "steps.jsonl").read_text(), {"schema": "loadframe.step/3", "purpose": "curve"}
+    whole, today = (path / "steps.jsonl").read_text(), {"schema": "loadframe.step/4", "purpose": "curve"}
     for key in Step.__dataclass_fields__:
         edit(path / "steps.jsonl", lambda step, key=key: step.update({**today, key: value}))
         try:

@@ -136,13 +136,14 @@ def _point(sample: LevelSample, deviation: float, freedom: int) -> CurvePoint:
         quantile = student.quantile((1 + CONFIDENCE) / 2, freedom)
         half = quantile * max(logs.std(ddof=1), deviation) / math.sqrt(len(values))
         low, high = exp_in_range(logs.mean() - half), exp_in_range(logs.mean() + half)
-    latencies = tuple(value for value in sample.latencies_p95_ms if math.isfinite(value))
+    known = [value for value in sample.latencies_p95_ms if math.isfinite(value)]
+    refuted = sample.latencies_p95_ms.count(math.inf)
     return CurvePoint(
         load=sample.load,
         throughput=median,
         throughput_low=min(low, median),
         throughput_high=max(high, median),
-        latency_p95_ms=float(np.median(latencies)) if latencies else None,
+        latency_p95_ms=float(np.median(known)) if len(known) > refuted else None,
         steps=len(values),
     )
 
@@ -313,7 +314,6 @@ def next_probe(curve: Curve) -> float | None:
 
 
 def _bracket(curve: Curve) -> tuple[float, float]:
-    """(0, 0) for none."""
     if curve.cliff is not None:
         return curve.cliff.from_load, curve.cliff.to_load
     steps = [

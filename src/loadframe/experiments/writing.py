@@ -49,6 +49,7 @@ from loadframe.model import (
     Verdict,
     by_level,
     of_treatment,
+    timed,
 )
 from loadframe.model.verdict import decide
 from loadframe.recording.series import MetricSeries, metric_series
@@ -76,7 +77,7 @@ def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = F
     return investigation
 
 
-RULES = 4
+RULES = 5
 """Version of Investigation.rules: raised whenever the same steps lead to another conclusion."""
 
 
@@ -156,12 +157,16 @@ def renewed(run: RunFolder, investigation: Investigation, steps: Steps) -> Inves
         rounds = tuple(with_intervals(round_, steps) for round_ in investigation.rounds)
         limit = investigation.next_limit and conclusion.next_limit(rounds)
         return replace(investigation, rounds=rounds, variants=variants_of(rounds, steps, None), next_limit=limit)
+    refuted = any(
+        not timed([step for step in of_treatment(steps, stored.treatment) if step.level == stored.level])
+        for stored in investigation.latencies
+    )
     return replace(
         again,
         warnings=tuple(
             dict.fromkeys((*again.warnings, *(said for said in investigation.warnings if said != _no_reader())))
         ),
-        latencies=again.latencies or investigation.latencies,  # the raw files may be gone
+        latencies=again.latencies or (() if refuted else investigation.latencies),  # the raw files may be gone
         fleet_limits=again.fleet_limits or investigation.fleet_limits,  # the fleet's extension may be missing
         profiles=again.profiles or investigation.profiles,
         profile_missing=again.profile_missing if again.profiles else investigation.profile_missing,
@@ -298,7 +303,7 @@ class Latencies:
 
 
 def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Steps, gain: Verdict | None) -> Latencies:
-    """At the highest level of the gain, or of all. steps: of the whole run."""
+    """At the highest level of the gain, or of all; none where most steps there have none. steps: of the whole run."""
     if not rounds:
         return Latencies()
     kept = kept_trials(rounds)
@@ -318,7 +323,7 @@ def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Steps, gain: Ve
 
 
 def _merged(run: RunFolder, steps: Steps) -> LatencyDistribution | None:
-    read = [(step, counts) for step in steps if (counts := run.latency_counts(step.number)) is not None]
+    read = [(step, counts) for step in timed(steps) if (counts := run.latency_counts(step.number)) is not None]
     if not any(counts.any() for _, counts in read):
         return None
     whole = np.sum([counts for _, counts in read], axis=0)

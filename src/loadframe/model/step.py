@@ -122,6 +122,12 @@ def by_level(steps: Iterable[Step]) -> dict[float, list[Step]]:
     return dict(sorted(grouped((step.level, step) for step in steps).items()))
 
 
+def timed(steps: Steps) -> Steps:
+    """Steps at one level with response times; none where most have none."""
+    known = [step for step in steps if step.latency_known]
+    return known if 2 * len(known) > len(steps) else []
+
+
 def at_highest(steps: Iterable[Step]) -> list[Step]:
     return next(reversed(by_level(steps).values()), [])
 

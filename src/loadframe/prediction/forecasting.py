@@ -209,7 +209,7 @@ def _points(
         drawn = systems.p95_ms(system, observations, loads, np.random.default_rng(SEED))
     beyond = np.full(len(loads), math.inf) if drawn is None else np.median(drawn, axis=0)
     between = systems.between_ms(observations, loads)
-    slow = np.where(np.isnan(between), beyond, between)
+    slow = np.where(loads > observations.loads[-1], beyond, between)
     return tuple(
         ForecastPoint(float(load), expected, Estimate(float(p95_ms), 0.0, math.inf) if math.isfinite(p95_ms) else None)
         for load, expected, p95_ms in zip(loads, served, slow, strict=True)

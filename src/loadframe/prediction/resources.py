@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from loadframe.analysis.selection import select
-from loadframe.model import Limit, Observation, Observations, Steps
+from loadframe.model import Limit, Observation, Observations, Steps, by_level, timed
 
 MACHINE_CPU = "cpu"
 STATIONS: Mapping[str, str] = {
@@ -30,12 +30,13 @@ def observe(steps: Steps, *, name: str, axis: str, unit: str = "") -> Observatio
     if any(metric.startswith("shard1.") for metric in metrics):  # its shards are counted, not the whole
         metrics = [metric for metric in metrics if not metric.startswith("target.")]
     named = {metric: resource for metric in metrics if (resource := _resource(metric, metrics)) is not None}
+    known = {step.number for there in by_level(counting).values() for step in timed(there)}
     rows = tuple(
         Observation(
             load=step.level,
             throughput=step.throughput,
-            latency_p95_ms=step.latency.p95_ms if step.latency_known else None,
-            latency_mean_ms=step.latency.mean_ms if step.latency_known else None,
+            latency_p95_ms=step.latency.p95_ms if step.number in known else None,
+            latency_mean_ms=step.latency.mean_ms if step.number in known else None,
             utilizations={resource: min(step.metrics[metric], 1.0) for metric, resource in named.items()},
         )
         for step in counting

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from loadframe.errors import RunError
 from loadframe.formats.json_text import parse_json, parts
+from loadframe.model import NO_LATENCIES, OUT_OF_BALANCE, TIME_UNIT
 from loadframe.model.verdict import NOT_KNOWN, decide
 
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
@@ -56,6 +57,18 @@ def _without_places(step: dict[str, Any]) -> dict[str, Any]:
     """Version 2 had block 0 for sizing, round 0 for side by side, and those of the next step for warming."""
     of_none = {"warming": ("round", "block"), "sizing": ("block",), "side by side": ("round",)}
     return {**step, **dict.fromkeys(of_none.get(str(step.get("purpose")), ()))}
+
+
+NO_LATENCY = {OUT_OF_BALANCE, NO_LATENCIES, TIME_UNIT}
+
+
+def _with_refuted_latencies(step: dict[str, Any]) -> dict[str, Any]:
+    """Version 3 timed what ended within a window, and the step's own count of requests in flight may refute that."""
+    in_flight = step["metrics"].get("workload.concurrency", 0.0)
+    served = step["throughput"] * step["latency"]["mean_ms"] / 1000
+    if abs(served - in_flight) <= 0.2 * in_flight or not in_flight or NO_LATENCY.intersection(step["flags"]):
+        return step
+    return {**step, "flags": [*step["flags"], OUT_OF_BALANCE]}
 
 
 def cannot_tell(body: Any) -> Any:
@@ -139,7 +152,7 @@ SCHEMAS = {
     for schema in (
         *map(Schema, NEVER_CHANGED.split()),
         Schema("change", (_change_with_status, _with_the_kinds_name)),
-        Schema("step", (_with_purpose, _without_places)),
+        Schema("step", (_with_purpose, _without_places, _with_refuted_latencies)),
         Schema("rounds", (cannot_tell, with_ends, _with_the_kinds_name)),
         Schema("investigation-record", (cannot_tell, with_ends, _within("drivers", _drivers), _with_the_kinds_name)),
         # The version before had a ladder's total gain over all loads only.
