@@ -12,7 +12,7 @@ from loadframe.errors import RecordingError
 from loadframe.metrics import metric, parts_of
 from loadframe.recording.frames import Facts, Tick
 from loadframe.recording.metrics import window_metrics
-from loadframe.recording.peer_metrics import FEWEST_LOOKS, MOST_PEERS, Pace, awaits_answer, is_asked, pace_of
+from loadframe.recording.peer_metrics import FEWEST_LOOKS, MOST_PEERS, Pace, awaits_answer, pace_of
 from loadframe.recording.socket_rows import (
     LISTEN,
     ROW,
@@ -52,8 +52,6 @@ def test_connections_are_counted_by_peer_and_those_with_a_request_on_its_way(con
     assert found[f"{peer}.connections"] == found[f"{peer}.connections_most"] == 2
     assert (found[f"{peer}.busy"], found[f"{peer}.busy_most"]) == (1.5, 2)
     assert found[f"{peer}.retransmits"] == 1.5
-    assert (found["target.peers.connections"], found["target.peers.busy"]) == (2, 1.5)
-    assert (found["target.served.connections"], found["target.served.busy"]) == (1, 1)
     assert (found["target.accept_queue"], found["target.accept_queue.limit"]) == (2, 128)
     assert found["target.accept_queue.waiting"] == 2
 
@@ -68,7 +66,7 @@ def test_the_accept_queue_is_of_the_looks_at_listeners_too(connection: Callable[
         found = window_metrics(ticks, 0.0, end_s)
         assert (found["target.accept_queue"], found["target.accept_queue.limit"]) == (96, 128)
         assert found["target.accept_queue.waiting"] == waiting
-        assert ("target.peers.connections" in found) == (end_s == 0.3)
+        assert ("target.peer.127.0.0.1:5432.connections" in found) == (end_s == 0.3)
 
 
 def times(sent: int, received: int, heard: int, data_in: int = 3, data_out: int = 3) -> TcpTimes:
@@ -97,23 +95,6 @@ def test_an_answer_is_awaited_where_the_kernel_says_so(one: OpenSocket, awaits: 
     assert awaits_answer(one) is awaits
 
 
-@pytest.mark.parametrize(
-    ("one", "asked"),
-    [
-        (made(times(24, 4, 4)), True),
-        (made(times(4, 24, 24)), False),
-        (made(times(24, 24, 24), receive=10), True),  # not even read
-        (made(times(8, 8, 8)), True),  # the answer before was acknowledged with this request
-        (made(times(8, 8, 8), send=40), False),  # the answer is not acknowledged yet
-        (made(times(8, 8, 4)), False),  # acknowledged by itself: nothing came with it
-        (made(times(8, 8, 8, data_in=0)), False),
-        (made(None), None),
-    ],
-)
-def test_a_served_connection_has_a_request_where_the_kernel_says_so(one: OpenSocket, asked: bool | None) -> None:
-    assert is_asked(one) is asked
-
-
 SAME_TICK = {"ago_ms": (8, 8, 8)}
 
 
@@ -124,8 +105,7 @@ def test_a_look_beside_the_window_says_nothing_of_it(connection: Callable[..., b
     ticks[4].entries["target:7:sockets"] = rows  # type: ignore[index]
     before, after = window_metrics(ticks, 0.0, 0.5), window_metrics(ticks, 0.65, 1.15)
     assert before["target.peer.127.0.0.1:5432.connections"] == 1
-    assert before["target.served.connections"] == 0
-    told = ("target.peer", "target.served", "target.accept_queue")
+    told = ("target.peer", "target.accept_queue")
     assert not [name for name in after if name.startswith(told)]
 
 
@@ -139,7 +119,6 @@ def test_a_request_that_follows_the_answer_at_once_is_awaited_as_any_other(conne
     found = looked(b"".join([*first, certain[0], idle[0]]), b"".join([*second, certain[1], idle[1]]))
     assert found["target.peer.127.0.0.1:5432.connections"] == 9
     assert found["target.peer.127.0.0.1:5432.busy"] == 8
-    assert found["target.peers.busy"] == 8
 
 
 def test_young_connections_of_a_short_window_tell_of_it_too(connection: Callable[..., bytes]) -> None:
@@ -150,13 +129,6 @@ def test_young_connections_of_a_short_window_tell_of_it_too(connection: Callable
         for number, (ago_ms, answers) in enumerate([(48, 5)] * 5 + [(24, 5)] * 4 + [(100, 4)] * 7)
     ]
     assert looked(b"".join(rows))["target.peer.127.0.0.1:5432.busy"] == 16
-
-
-def test_the_same_is_so_of_served_connections(connection: Callable[..., bytes]) -> None:
-    listens = connection(3, 80, 0, state=LISTEN)
-    busy = [connection(6 + number, 80, 41000 + number, **SAME_TICK, data=(21, 20)) for number in range(4)]
-    idle = [connection(16 + number, 80, 42000 + number, **SAME_TICK, data=(20, 20)) for number in range(4)]
-    assert looked(listens + b"".join([*busy, *idle]))["target.served.busy"] == 4
 
 
 def of_pace(request: int, answer: int, ahead: int = 0) -> list[OpenSocket]:
@@ -174,14 +146,12 @@ def of_pace(request: int, answer: int, ahead: int = 0) -> list[OpenSocket]:
 def test_segments_tell_where_requests_and_answers_have_a_number_of_them(
     request_segments: int, answer_segments: int, greeting: int
 ) -> None:
-    pace = pace_of(of_pace(request_segments, answer_segments, greeting), "made")
+    pace = pace_of(of_pace(request_segments, answer_segments, greeting))
     assert pace is not None
     for exchanges, out in ((90, 0), (90, 1)):
         sent = (exchanges + out) * request_segments + greeting
         one = made(times(8, 8, 8, data_in=exchanges * answer_segments, data_out=sent))
         assert awaits_answer(one, pace) is bool(out)
-        mirrored = made(times(8, 8, 8, data_in=sent, data_out=exchanges * answer_segments))
-        assert is_asked(mirrored, pace) is bool(out)
 
 
 def test_what_was_sent_again_is_no_further_request() -> None:
@@ -201,7 +171,7 @@ def test_what_was_sent_again_is_no_further_request() -> None:
     ],
 )
 def test_without_a_pace_the_segments_tell_nothing(looks: list[OpenSocket]) -> None:
-    assert pace_of(looks, "made") is None
+    assert pace_of(looks) is None
     assert awaits_answer(made(times(8, 8, 8, data_in=20, data_out=21))) is False
 
 
@@ -233,7 +203,6 @@ def test_a_unix_socket_has_the_name_of_the_path_and_no_times() -> None:
     found = looked(unix(3, b"/run/a.sock\0", b"", LISTEN) + unix(4, b"/run/a.sock\0", b"") + unix(5, b"", b"\0other"))
     assert found["target.peer.unix:@other.connections"] == 1
     assert "target.peer.unix:@other.busy" not in found
-    assert found["target.served.connections"] == 1
     assert found["target.peer.unix:@other.inside"] == 0
 
 
@@ -249,7 +218,7 @@ def test_of_a_socket_that_several_processes_have_open_one_counts(connection: Cal
         f"target:{pid}:{name}": text for pid in (7, 8) for name, text in (("threads", b"1\n"), ("sockets", rows))
     }
     found = window_metrics([Tick(at_s, 1e9, entries, FACTS) for at_s in (0.0, 1.0)], 0.0, 1.0)
-    assert found["target.peers.connections"] == 1
+    assert found["target.peer.127.0.0.1:5432.connections"] == 1
 
 
 @pytest.mark.parametrize("cut", [1, 10, 60])

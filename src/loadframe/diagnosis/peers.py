@@ -12,7 +12,7 @@ SLOW = "peer.slow"
 AT_PEER = "workload.at_peer_ms"
 SHARE = 1 / 3
 """Least share of the response time at the peer; connections used again at once may not be seen as busy."""
-LOOKED = ("target.peer.", "target.peers.", "target.served.")
+LOOKED = "target.peer"
 GROWS = 1.5
 """Least growth of the time at the peer; where a pool of connections limits, it does not grow."""
 BUSY, WAITING, CONNECTIONS = ".busy", ".waiting", ".connections"

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 from loadframe.errors import RecordingError
 from loadframe.recording.derivation import Metrics
@@ -95,7 +94,6 @@ class Connections:
 
 
 def _looks(process: ProcessInWindow, *sources: str) -> Iterator[tuple[float, list[OpenSocket]]]:
-    """Without damaged ones."""
     for tick in process.window.around:
         for source in sources:
             if source in tick.entries:
@@ -120,20 +118,15 @@ def peer_metrics(connections: Connections) -> Metrics:
         return queues
     named = connections.named()
     made: dict[str, list[list[OpenSocket]]] = {}
-    served: list[list[OpenSocket]] = [[] for _ in looks]
     for index, look in enumerate(looks):
         for socket in look.sockets.values():
-            role = connections.role(socket)
-            if role == "peer":
+            if connections.role(socket) == "peer":
                 peer = connections.peer(socket)
                 made.setdefault(peer if peer in named else REST, [[] for _ in looks])[index].append(socket)
-            elif role == "served":
-                served[index].append(socket)
-    metrics: Metrics = {}
-    of_all: list[list[bool | None]] = [[] for _ in looks]
+    together = sum(len(sockets) for moments in made.values() for sockets in moments)
+    metrics: Metrics = {"peers.connections": together / len(looks)}
     for peer, moments in made.items():
-        awaited = _busy(moments, "made", connections.mute)
-        metrics |= {f"peer.{peer}.{what}": value for what, value in _numbers(awaited).items()}
+        metrics |= {f"peer.{peer}.{what}": value for what, value in _numbers(moments, connections.mute).items()}
         metrics[f"peer.{peer}.retransmits"] = _retransmits(moments, looks)
         # the component itself listens at the other end
         inside = any(
@@ -142,29 +135,17 @@ def peer_metrics(connections: Connections) -> Metrics:
             for socket in moment
         )
         metrics[f"peer.{peer}.inside"] = float(inside)
-        for together, those in zip(of_all, awaited, strict=True):
-            together += those
-    metrics |= {f"peers.{what}": value for what, value in _numbers(of_all).items()}
-    if connections.listening:
-        metrics |= {f"served.{what}": value for what, value in _numbers(_busy(served, "served")).items()}
     return metrics | queues
 
 
-def _busy(
-    moments: Sequence[Collection[OpenSocket]], side: "Side", mute: Collection[int] = ()
-) -> list[list[bool | None]]:
-    pace = pace_of((socket for moment in moments for socket in moment if socket.inode not in mute), side)
-    is_busy = awaits_answer if side == "made" else is_asked
-    return [[socket.inode not in mute and is_busy(socket, pace) for socket in moment] for moment in moments]
-
-
-def _numbers(moments: Sequence[Sequence[bool | None]]) -> Metrics:
-    """For each look, whether each connection was busy (None: unknown)."""
-    counts = [len(moment) for moment in moments]
+def _numbers(looks: Sequence[Collection[OpenSocket]], mute: Collection[int]) -> Metrics:
+    counts = [len(sockets) for sockets in looks]
     metrics: Metrics = {"connections": sum(counts) / len(counts), "connections_most": max(counts)}
-    if any(counts) and all(busy is None for moment in moments for busy in moment):
+    pace = pace_of(socket for sockets in looks for socket in sockets if socket.inode not in mute)
+    busy = [[socket.inode not in mute and awaits_answer(socket, pace) for socket in sockets] for sockets in looks]
+    if any(counts) and all(known is None for sockets in busy for known in sockets):
         return metrics
-    awaited = [sum(busy is True for busy in moment) for moment in moments]
+    awaited = [sum(known is True for known in sockets) for sockets in busy]
     return metrics | {"busy": sum(awaited) / len(awaited), "busy_most": max(awaited)}
 
 
@@ -188,7 +169,6 @@ def _queues(looks: Sequence[Look]) -> Metrics:
     return {"accept_queue": waiting, "accept_queue.limit": most, "accept_queue.waiting": together}
 
 
-Side = Literal["made", "served"]
 PACES = ((1, 1), (1, 2), (2, 1), (2, 2))
 """Segments of a request and of an answer: a small one is one segment, a head and a body are two."""
 FEWEST_ANSWERS = 8
@@ -218,51 +198,33 @@ def awaits_answer(socket: OpenSocket, pace: Pace | None = None) -> bool | None:
         return True
     if times is None:
         return None
-    if (busy := _by_ticks(times, "made")) is not None:
+    if (busy := _by_ticks(times)) is not None:
         return busy
     if times.data_in == 0:
         return times.data_out > 0
     if socket.send > 0 or times.heard_ms < times.received_ms:
         return True
-    return pace is not None and _is_out(times, "made", pace)
+    return pace is not None and _is_out(times, pace)
 
 
-def is_asked(socket: OpenSocket, pace: Pace | None = None) -> bool | None:
-    """Whether a request on a served connection has no answer yet; None if unknown."""
-    times = socket.times
-    if socket.receive > 0:
-        return True
-    if times is None:
-        return None
-    if times.data_in == 0:
-        return False
-    if (busy := _by_ticks(times, "served")) is not None:
-        return busy
-    if times.data_out == 0:
-        return True
-    if socket.send > 0 or times.heard_ms < times.received_ms:
-        return False
-    return pace is None or _is_out(times, "served", pace)
-
-
-def pace_of(looks: Iterable[OpenSocket], side: Side) -> Pace | None:
+def pace_of(looks: Iterable[OpenSocket]) -> Pace | None:
     """What the looks at all connections to a peer have in common. A look with its two moments in different ticks allows
     one lead; the others allow two."""
     quiet = [socket.times for socket in looks if socket.times is not None and socket.send == socket.receive == 0]
     settled, young = (
-        [times for times in quiet if _segments(times, side)[1] >= fewest] for fewest in (FEWEST_ANSWERS, FEW_ANSWERS)
+        [times for times in quiet if _segments(times)[1] >= fewest] for fewest in (FEWEST_ANSWERS, FEW_ANSWERS)
     )
-    return _agreed(settled, side, MOST_AHEAD) or _agreed(young, side, 0)
+    return _agreed(settled, MOST_AHEAD) or _agreed(young, 0)
 
 
-def _agreed(looks: Sequence[TcpTimes], side: Side, most_ahead: int) -> Pace | None:
+def _agreed(looks: Sequence[TcpTimes], most_ahead: int) -> Pace | None:
     if len(looks) < FEWEST_LOOKS:
         return None
     votes = Counter(
         Pace(request, answer, ahead)
         for request, answer in PACES
         for times in looks
-        for ahead in _allowed(times, side, request, answer)
+        for ahead in _allowed(times, request, answer)
     )
     agreed = [
         (pace, count)
@@ -272,30 +234,27 @@ def _agreed(looks: Sequence[TcpTimes], side: Side, most_ahead: int) -> Pace | No
     return max(agreed, key=lambda vote: (vote[1], -abs(vote[0].ahead)), default=(None, 0))[0]
 
 
-def _by_ticks(times: TcpTimes, side: Side) -> bool | None:
+def _by_ticks(times: TcpTimes) -> bool | None:
     """None if the last data sent and received are in the same tick."""
     if times.sent_ms == times.received_ms:
         return None
-    if side == "made":
-        return times.sent_ms < times.received_ms and times.data_out > 0
-    return times.received_ms < times.sent_ms
+    return times.sent_ms < times.received_ms and times.data_out > 0
 
 
-def _segments(times: TcpTimes, side: Side) -> tuple[int, int]:
+def _segments(times: TcpTimes) -> tuple[int, int]:
     """Of requests and of answers; what was sent again counts once."""
-    out = max(0, times.data_out - times.retransmits)
-    return (out, times.data_in) if side == "made" else (times.data_in, out)
+    return max(0, times.data_out - times.retransmits), times.data_in
 
 
-def _allowed(times: TcpTimes, side: Side, request: int, answer: int) -> Iterator[int]:
-    requests, answers = _segments(times, side)
-    ahead, known = requests * answer - answers * request, _by_ticks(times, side)
+def _allowed(times: TcpTimes, request: int, answer: int) -> Iterator[int]:
+    requests, answers = _segments(times)
+    ahead, known = requests * answer - answers * request, _by_ticks(times)
     if known is not True:
         yield ahead
     if known is not False:
         yield ahead - request * answer
 
 
-def _is_out(times: TcpTimes, side: Side, pace: Pace) -> bool:
-    requests, answers = _segments(times, side)
+def _is_out(times: TcpTimes, pace: Pace) -> bool:
+    requests, answers = _segments(times)
     return requests * pace.answer - answers * pace.request > pace.ahead
