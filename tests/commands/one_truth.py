@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import loadframe
-from loadframe.diagnosis.windows import explained
+from loadframe.diagnosis.windows import acts_from, explained
 from loadframe.errors import RunError
 from loadframe.experiments.reading import answer_of
 from loadframe.model import (
@@ -265,6 +265,16 @@ def where_limits_run_out_is_the_same_in_exports_and_rounds(run: RunFolder, case:
     }
 
 
+def a_limit_runs_out_where_its_finding_begins(run: RunFolder, case: CaseStudy) -> None:
+    """Seen: a writer lock at 2 workers in the answer, at 2.2 in the exports."""
+    for state in case.rounds:
+        begins = {finding.id: finding.reached_at for finding in state.findings if finding.reached_at is not None}
+        if state.findings and (acts := acts_from(state, state.findings[0])) is not None:
+            begins[state.findings[0].id] = acts
+        there = {limit.id: limit.exhausted_at for limit in state.limits if limit.id in begins}
+        assert {name: at and at.load for name, at in there.items()} == {name: begins[name].load for name in there}
+
+
 def gain_and_answer_are_the_same_everywhere(run: RunFolder, case: CaseStudy) -> None:
     gains = [value for _, value in metrics_of(run).get("gain_ratio", [])]
     assert gains == ([] if case.gain is None else [case.gain.ratio])
@@ -464,6 +474,7 @@ CHECKS: tuple[Callable[[RunFolder, CaseStudy], None], ...] = (
     what_a_forecast_says_saturates_first_is_what_the_case_study_names_in_that_state,
     a_forecast_has_one_load_at_which_a_resource_is_full,
     where_limits_run_out_is_the_same_in_exports_and_rounds,
+    a_limit_runs_out_where_its_finding_begins,
     gain_and_answer_are_the_same_everywhere,
     a_pair_of_states_has_one_gain,
     no_output_has_two_ratios_of_one_pair_at_one_load,

@@ -15,7 +15,7 @@ from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.operational import UNKNOWN_KINDS, Seen, operational
 from loadframe.diagnosis.plateau import flat_levels
 from loadframe.diagnosis.remedies import Situation
-from loadframe.diagnosis.windows import look, sighted
+from loadframe.diagnosis.windows import acts_from, look, sighted
 from loadframe.errors import TargetError
 from loadframe.experiments.proof import judged_levels
 from loadframe.host.processes import most_open_files
@@ -23,7 +23,7 @@ from loadframe.kinds.base import Attached, Target
 from loadframe.ledger.reading import Series, as_number, clamped, read_limits
 from loadframe.ledger.rules import rules_for
 from loadframe.metrics import METRICS
-from loadframe.model import Curve, Knob, Limit, Round, SettingValue, Step, Steps, TargetState
+from loadframe.model import Curve, Knob, Limit, Round, Saturation, SettingValue, Step, Steps, TargetState
 from loadframe.recording.derivation import PAGE_BYTES
 from loadframe.recording.process_metrics import memory
 from loadframe.study.exposed_tables import LimitTable
@@ -83,20 +83,21 @@ def examine(
         )
         for limit_series in series
     }
+    round_ = Round(
+        number=number,
+        treatment=treatment,
+        state=state,
+        effective=dict(effective),
+        curve=curve,
+        limits=limits,
+        findings=findings,
+        tried=(),
+        untried=(),
+        clamped=clamped_in(state, effective),
+        ruled_out=ruled_out,
+    )
     return Examined(
-        round=Round(
-            number=number,
-            treatment=treatment,
-            state=state,
-            effective=dict(effective),
-            curve=curve,
-            limits=limits,
-            findings=findings,
-            tried=(),
-            untried=(),
-            clamped=clamped_in(state, effective),
-            ruled_out=ruled_out,
-        ),
+        round=replace(round_, limits=tuple(_where_it_acts(round_, limit) for limit in limits)),
         situation=Situation(
             target_kind=target_kind,
             state=state,
@@ -109,6 +110,18 @@ def examine(
         ),
         bend=windows.bend,
     )
+
+
+def _where_it_acts(round_: Round, limit: Limit) -> Limit:
+    finding = next((finding for finding in round_.findings if finding.id == limit.id), None)
+    at = None if finding is None else finding.reached_at
+    if finding is not None and finding == round_.findings[0]:
+        at = acts_from(round_, finding)
+    if at is None:
+        return limit
+    if limit.exhausted_at is None:
+        return replace(limit, exhausted_at=Saturation(at.load, at.low, at.high, "measured", "bracket"))
+    return replace(limit, exhausted_at=replace(limit.exhausted_at, load=at.load, low=at.low, high=at.high))
 
 
 def ledger_of(

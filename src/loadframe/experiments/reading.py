@@ -156,16 +156,8 @@ def _first(round_: Round) -> NextLimit | None:
 
 
 def _judged(state: State, round_: Round, first: NextLimit | None) -> State:
-    """Uses the same load for what limits it, as a cause and as a limit."""
-    at, limits = None if first is None else round_.interval_of(first), round_.limits
-    if first is not None and at is not None:
-        limits = tuple(
-            replace(limit, exhausted_at=replace(limit.exhausted_at, load=at.load, low=at.low, high=at.high))
-            if limit.id == first.id and limit.exhausted_at is not None
-            else limit
-            for limit in limits
-        )
-    return replace(state, curve=explained(round_), limits=limits, first=first, first_from=at)
+    at = None if first is None else round_.interval_of(first)
+    return replace(state, curve=explained(round_), limits=round_.limits, first=first, first_from=at)
 
 
 def state_up_to(run: RunFolder, case: CaseStudy, treatment: str, up_to: float) -> State:

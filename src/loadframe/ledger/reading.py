@@ -5,12 +5,23 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from statistics import median_high
 
 from loadframe.knowledge.kinds import rows
 from loadframe.knowledge.metric import Derived, ratio
 from loadframe.ledger.rules import KIND_OF, RULES, LimitRule
 from loadframe.metrics.exposed import with_quantiles
-from loadframe.model import REACHED, CounterSpec, Limit, LimitStatus, SettingValue, Steps, TargetState, UnreadLimit
+from loadframe.model import (
+    REACHED,
+    CounterSpec,
+    Limit,
+    LimitStatus,
+    SettingValue,
+    Steps,
+    TargetState,
+    UnreadLimit,
+    grouped,
+)
 from loadframe.switches import spelled
 
 
@@ -24,7 +35,8 @@ class Series:
 def read_limits(
     steps: Steps, state: TargetState, effective: Mapping[str, SettingValue], rules: Sequence[LimitRule] = RULES
 ) -> list[Series]:
-    """All limits measured in steps of one state, with their largest use; no pressures (see signatures)."""
+    """All limits measured in steps of one state, with the largest median of a level as use; no
+    pressures (see signatures)."""
     series = []
     for rule in rules:
         if rule.pressure or rule.now_only:
@@ -37,7 +49,8 @@ def read_limits(
         if readings:
             loads, uses, ceilings = zip(*readings, strict=True)
             configured = (state.limits if rule.layer == "process" else state.settings).get(rule.configured or "")
-            series.append(Series(limit_of(rule, rule.use, max(uses), ceilings[-1], configured, effective), loads, uses))
+            largest = max(map(median_high, grouped(zip(loads, uses, strict=True)).values()))
+            series.append(Series(limit_of(rule, rule.use, largest, ceilings[-1], configured, effective), loads, uses))
     return series
 
 

@@ -73,7 +73,7 @@ def of(inv: Investigation, drawn: Charts) -> doc.Document:
             doc.section("What it uses", "footprint", _footprint(inv, drawn)),
             doc.section("Where the time goes", "time", time_spent.blocks(inv), "Where the time goes"),
             doc.section("Known remedies that were not tried", "untried", trials.untried(inv)),
-            doc.section("Which limit is reached next", "next", limits_report.of_run(inv), "Limits"),
+            doc.section("All limits, the next one first", "next", limits_report.of_run(inv), "Limits"),
             doc.quality(inv.quality, warnings),
             doc.section("Settings to copy", "settings", trials.settings(inv), "Settings to copy"),
             doc.reproduce(inv.run, ("loadframe investigate {study}", "the whole loop")),

@@ -72,7 +72,14 @@ def chains(limits: Sequence[Limit]) -> list[tuple[str, ...]]:
 
 def of_run(inv: Investigation) -> Iterator[doc.Block]:
     limits = list(inv.rounds[-1].limits) if inv.rounds else []
-    limits.sort(key=lambda limit: (limit.exhausted_at.load if limit.exhausted_at else math.inf, -facts.fullness(limit)))
+    coming = inv.next_limit.id if inv.next_limit else None
+    limits.sort(
+        key=lambda limit: (
+            limit.id != coming,
+            limit.exhausted_at.load if limit.exhausted_at else math.inf,
+            -facts.fullness(limit),
+        )
+    )
     rows = []
     for limit in limits:
         chain = finding_words.chain(inv, limit)
@@ -96,7 +103,7 @@ def of_run(inv: Investigation) -> Iterator[doc.Block]:
             "errors" if limit.loud else "silently slow",
             when,
         )
-        rows.append(doc.Row(cells, "marked" if inv.next_limit and inv.next_limit.id == limit.id else ""))
+        rows.append(doc.Row(cells, "marked" if limit.id == coming else ""))
     heads = ("Limit", "Ceiling", "Use", "Headroom", "When reached", "Runs out at")
     yield doc.Table(heads, rows)
 
@@ -295,7 +302,6 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
 def _bars(
     drawing: Canvas, left: float, top: float, width: float, panel: Panel
 ) -> Iterator[tuple[tuple[str, float], Row]]:
-    """By their (colour, opacity); the levels are written below them."""
     levels = sorted({level for by_level in panel.shares.values() for level in by_level})
     slot = width / len(levels)
     bar = min(slot * 0.84, 34.0) / len(panel.shares)
@@ -314,7 +320,6 @@ def _bars(
 
 
 def _labelled(levels: Sequence[float], slot: float) -> list[tuple[int, str]]:
-    """The ends, and levels between that have room for their number."""
     texts = [rounding.plain(level) for level in levels]
     last = len(levels) - 1
     kept = [0]
