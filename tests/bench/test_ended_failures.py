@@ -84,7 +84,7 @@ def test_a_remedy_that_ends_failures_is_kept_where_the_throughput_stays(simulate
     (trial,) = tried.round.tried
     assert trial.verdict.decision == "no-proven-difference"
     assert trial.kept and tried.kept is not None and tried.kept[1].settings["busy_timeout"] == 5000
-    assert trial.note.startswith("requests that failed fell from") and trial.note.endswith("to 0 %")
+    assert trial.note.startswith("requests that failed fell from") and trial.note.endswith("to none")
     assert status(tried) == "confirmed"
     assert book.bench.used[-1] == tried.kept[0]  # type: ignore[attr-defined]
 

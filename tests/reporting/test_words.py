@@ -191,11 +191,11 @@ def test_a_change_kept_because_requests_no_longer_fail_says_that(farm: Investiga
     (variant,), (first, *rest) = farm.variants, farm.rounds
     unknown = replace(variant.gain, ratio=1.2, low=0.8, high=1.8)
     levels = tuple(unknown if one.load == variant.at else replace(one, low=0.8, high=1.8) for one in variant.levels)
-    cured = tuple(replace(one, note="requests that failed fell from 10.3 % to 0 %") for one in first.tried)
+    cured = tuple(replace(one, note="requests that failed fell from 10.3 % to none") for one in first.tried)
     inv = replace(farm, rounds=(replace(first, tried=cured), *rest), variants=(replace(variant, levels=levels),))
     _, do, why = answers.lines(inv)
     assert do.endswith(": no proven gain at 320 active jobs.")
-    assert why == "Requests that failed fell from 10.3 % to 0 %."
+    assert why == "Requests that failed fell from 10.3 % to none."
     silent = tuple(replace(one, note="") for one in first.tried)
     *_, price = answers.lines(replace(inv, rounds=(replace(first, tried=silent), *rest)))
     assert price == answers.lines(farm)[-1] and "Memory" in price, "what it costs is said where nothing was cured"
@@ -562,7 +562,7 @@ def test_what_would_confirm_a_number_in_service_is_the_next_step(farm: Investiga
 def test_a_cost_that_grows_is_no_load_at_which_anything_gives_way(farm: Investigation) -> None:
     finding = Finding("growth.requests", "a request costs 4 times as much", None, (), 0.9)
     inv = of_service(farm, "limit-without-remedy", finding)
-    assert answers.answer(inv).startswith("What is measured changes while it is measured.")
+    assert answers.answer(inv).startswith("Suspected, not proved: a request costs 4 times as much.")
     assert "Restart the service" in what_next(inv)
 
 
@@ -631,7 +631,7 @@ def test_a_cost_that_grows_says_what_a_restart_showed_and_never_asks_for_one_tha
         (first, "Restart the service and see whether requests are cheap again"),
         (came_back, "A longer measure.budget may confirm it"),
         (stayed, "Look for what outlives a restart"),
-        (confirmed, "Find what the service keeps until it is restarted. What load"),
+        (confirmed, "Find what the service keeps until it is restarted. Then measure again."),
     ):
         told = what_next(of_service(farm, "limit-without-remedy", finding))
         assert said in told

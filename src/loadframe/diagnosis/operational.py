@@ -15,6 +15,7 @@ from loadframe.diagnosis.sizes import (
     PARALLELISM,
     RUNNING,
     SERIAL,
+    SERVED_AT_A_TIME,
     SERVED_AT_ONCE,
     SETTING,
     STATES,
@@ -228,7 +229,7 @@ STAGE = (
 
 def _title(served: InService, sizes: Sequence[Size], refused: bool) -> str:
     many = how_many(served, sizes)
-    what = "one request is served at a time" if many == "1" else f"{many} requests are served at a time"
+    what = f"one request is {SERVED_AT_A_TIME}" if many == "1" else f"{many} requests are {SERVED_AT_A_TIME}"
     what += ", and those beyond fail" if refused else ""
     if not sizes:
         return f"{what}, or one stage serves one for {turn}" if (turn := _turn(served)) else what

@@ -27,7 +27,7 @@ STATES: Mapping[str, str] = {
     RUNNING: "run",
     UNKNOWN_WAIT: "wait in the kernel",
 }
-THE_SETTING = "the setting"
+THE_SETTING, SERVED_AT_A_TIME = "the setting", "served at a time"
 SETTING = re.compile(rf"{THE_SETTING} (\S+) is ")
 COUNTED: Mapping[str, str] = {"target.processes.count": "processes", "target.threads.count": "threads"}
 IN_USE = 0.7

@@ -113,7 +113,7 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied) -> Attempt:
     note = ""
     if fell:
         first, second = (100 * judging.failed_share(side) for side in (before, after))
-        note = f"requests that failed fell from {first:.3g} % to {second:.3g} %"
+        note = f"requests that failed fell from {first:.3g} % to {f'{second:.3g} %' if second else 'none'}"
         note += "" if cures else ", which may be chance: too few requests failed, or too unevenly"
     elif (limit := applied.full) is not None:
         note = f"{limit.title or limit.id} is full again at {limit.ceiling:,.6g}, and could not be raised further"

@@ -4,6 +4,7 @@ import math
 
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.growing import GROWTH
+from loadframe.diagnosis.sizes import SERVED_AT_A_TIME, SETTING, THE_SETTING
 from loadframe.diagnosis.windows import acts_from, explained
 from loadframe.model import (
     OTHERS,
@@ -118,8 +119,17 @@ def _limit(inv: Investigation) -> str:
     if first.id == OTHERS:
         return "Other programs had the CPUs while this was measured: the target's own limit was not judged."
     if first.id in GROWTH:
-        return f"What is measured changes while it is measured. {unproved or 'A restart confirms it'}: {title}."
-    return f"{_start(inv, first)}{f'. {unproved}' if unproved else ''}: {title}."
+        return words.sentence(f"{unproved}: {title}" if unproved else f"{title}; a restart confirms it")
+    return f"{_start(inv, first)}{f'. {unproved}' if unproved else ''}: {_short(title)}."
+
+
+def _short(title: str) -> str:
+    """Of what has the size of a pool only the settings, else the first: "4 requests are served at a time (pool)"."""
+    what, bracket, sizes = title.removesuffix(")").partition(" (")
+    if not bracket or not title.endswith(")") or SERVED_AT_A_TIME not in what:
+        return title
+    settings = " or ".join(SETTING.findall(sizes))
+    return f"{what} ({f'{THE_SETTING} {settings}' if settings else sizes.partition(';')[0]})"
 
 
 def _start(inv: Investigation, finding: Finding) -> str:
@@ -208,9 +218,10 @@ def _gain(variant: Variant, unit: str) -> str:
     levels = sorted(variant.levels, key=lambda level: level.load)
     none = [level for level in levels if not level.decided and level is not at and _is_none(level)]
     if at.low > 1 and none:
-        where = f"at {words.and_list([rounding.exact(level.load) for level in none])}"
-        if len(none) > NAMED:
-            where = "at the lowest loads" if none == levels[: len(none)] else "at some other loads"
+        lowest, highest = none == levels[: len(none)], rounding.exact(none[-1].load)
+        where = f"up to {highest}" if lowest and len(none) > 1 else f"at {highest}"
+        if len(none) > NAMED or not (lowest or len(none) == 1):
+            where = "at the lowest loads" if lowest else "at some other loads"
         gain += f"; none {where}"
     elif best.low > 1 >= at.low:
         gain = f"{verdict_words.led_ratio(best)}x at {words.load(best.load, unit)}; {gain}"

@@ -88,12 +88,10 @@ def text(raw: str) -> str:
 
 
 def _code(raw: str) -> str:
-    """An HTML element where a character could end the code or a table's cell."""
     return f"`{raw}`" if re.fullmatch(r"[^\s`|\\]([^`|\\\r\n]*[^\s`|\\])?", raw) else f"<code>{text(raw)}</code>"
 
 
 def _fenced(lines: Iterable[str]) -> str:
-    """The fence is longer than any within."""
     inside = "\n".join(lines)
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", inside)), default=0))
     return f"{fence}\n{inside}\n{fence}"

@@ -67,8 +67,7 @@ STEPS = {
     "stopped-answering": "See the service's own log at that time; restart it, and measure again with lower levels, or "
     "with this one alone, to see whether it stops there again.",
     "link-full": "Give the target a faster link, or smaller answers; then it can be loaded further.",
-    "driver-limited": "Give the driver more CPUs (cage.driver.cpus) or more threads; then the target can be loaded "
-    "further.",
+    "driver-limited": "Give the driver more CPUs (cage.driver.cpus) or more threads.",
     "limit-not-seen": "Expose what the target counts of its own queues and pools (target.metrics), or declare the "
     "setting that may limit it as [target.setting.NAME]; then a change can confirm it.",
     "limit-without-remedy": "See which remedies were not tried, and why.",
@@ -103,7 +102,7 @@ def without_limit(inv: Investigation) -> NextStep:
             return _growth_next(facts.main_findings(inv)[0])
         case "limit-without-remedy" if facts.main_id(inv) == DRIVER_BESIDE:
             cpus = "Give the driver CPUs of its own (cage.cpus and cage.driver.cpus), or another machine"
-            return NextStep(f"{cpus}; then the curve is the target's.")
+            return NextStep(f"{cpus}.")
         case "gained":
             return NextStep(words.capital(none_in_sight(inv)))
     return NextStep(STEPS.get(inv.outcome.kind, "No further limit showed within the levels that were tested."))
@@ -118,8 +117,7 @@ def none_in_sight(inv: Investigation) -> str:
 
 
 def _growth_next(growing: Finding) -> NextStep:
-    still = "What load it takes can be measured once its cost stands still."
-    keeps = "Find what the service keeps until it is restarted."
+    still, keeps = "Then measure again.", "Find what the service keeps until it is restarted."
     if growing.status == "confirmed":
         return NextStep(f"{keeps} {still}")
     if growing.mechanism is None or growing.mechanism.after is None:
