@@ -173,7 +173,6 @@ def _layer(outcome: ChangeRecord) -> Layer:
 
 
 def _reverted(number: int, target: str, outcome: ChangeRecord, made: ChangeRecord | None) -> ChangeRecord:
-    """made: its intent."""
     known = outcome if made is None else made
     return replace(
         outcome,

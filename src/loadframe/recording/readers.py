@@ -95,7 +95,6 @@ class RecordingReader:
         return ticks
 
     def _gathered(self, blocks: Iterable[tuple[Block, list[Tick]]]) -> list[Tick]:
-        """In time order, as far as the memory reaches."""
         most = min(MOST_MEMORY_BYTES, FREE_BYTES + PER_BYTE * os.fstat(self._fd).st_size)
         left, gathered = most, list[Tick]()
         for block, ticks in blocks:
@@ -154,7 +153,6 @@ class RecordingReader:
 
 
 def _first_of_each(ticks: Sequence[Tick]) -> list[Tick]:
-    """Each source's first text, at its own tick; everything in between."""
     seen: set[str] = set()
     first_ticks = []
     for tick in ticks:

@@ -130,7 +130,6 @@ class ForkServer:
         return self._statuses.pop(pid, -signal.SIGKILL)
 
     def _hear(self, timeout_s: float | None) -> bool:
-        """False if there is no message within this time."""
         if not readable(self._orders, timeout_s):
             return False
         words: list[bytes] = []

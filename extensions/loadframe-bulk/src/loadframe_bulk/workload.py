@@ -104,7 +104,6 @@ class BulkIngest(Common[BulkIngestOptions]):
             store.drop(shards_of(endpoint))
 
     def _shape(self, level: float) -> tuple[int, int]:
-        """Pipelines, and KiB of a file."""
         return self.check_level(level), self.options.file_size_kb
 
     def _files(self, folder: Path, size_kb: int, pipeline: int) -> "tuple[InputFile, ...]":

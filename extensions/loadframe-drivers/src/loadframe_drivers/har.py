@@ -230,7 +230,6 @@ def _entry(given: Any) -> Entry | None:
 
 
 def _at(given: Any, *names: str) -> Any:
-    """What lies below these names; None for nothing."""
     for name in names:
         given = given.get(name) if isinstance(given, dict) else None
     return given

@@ -169,7 +169,6 @@ def _check_room(address: str, memory: str, needs_bytes: int | None) -> None:
 
 @contextmanager
 def _asking(address: str) -> Iterator[Any]:
-    """Sends a command and returns its answer. TargetError."""
     host, port = parted(address, PORT)
     try:
         with (

@@ -165,7 +165,6 @@ def _send(link: ssl.SSLSocket) -> float:
 
 
 def _receive(link: ssl.SSLSocket) -> tuple[float, float]:
-    """Bytes per second, and the share of a CPU used."""
     buffer = memoryview(bytearray(len(PIECE)))
     (left,) = struct.unpack("!I", _exactly(link, 4))
     begun, cpu, size = time.monotonic(), time.thread_time(), 0

@@ -116,7 +116,6 @@ class Observing:
 
 @contextmanager
 def _fleet_errors() -> Iterator[None]:
-    """There is no step here that could be void."""
     try:
         yield
     except StepVoid as error:

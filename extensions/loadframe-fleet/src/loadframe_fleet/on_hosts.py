@@ -249,7 +249,6 @@ class OnHosts:
         self.engine.begin(host, task, asked)
 
     def _came(self) -> Came | None:
-        """Except for those whose loss was reported."""
         if self._observing is not None:
             self._observing.check()
         came = self.engine.came(POLL_S)

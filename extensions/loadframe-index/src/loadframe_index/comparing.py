@@ -100,7 +100,6 @@ def _located(program: str) -> str:
 
 
 def _du(full: bytes, unit: str) -> int:
-    """In bytes."""
     command: list[str | bytes] = [_located("du"), "-sx", unit, "--", full]
     try:
         done = subprocess.run(
@@ -119,7 +118,6 @@ def _du(full: bytes, unit: str) -> int:
 
 
 def _environment() -> dict[str, str]:
-    """Without variables that change units or encodings."""
     named = ("BLOCKSIZE", "BLOCK_SIZE", "DU_BLOCK_SIZE", "POSIXLY_CORRECT")
     return {**{name: value for name, value in os.environ.items() if name not in named}, "LC_ALL": "C"}
 

@@ -152,7 +152,6 @@ class Program:
         self._print(time.monotonic())
 
     def _print(self, now_s: float) -> None:
-        """GET_INFO_FS is blocked while DB_APPLY writes its batch."""
         self._line_s = now_s
         done, following = self.following.done, self.following
         spent_s = now_s - self._began_s

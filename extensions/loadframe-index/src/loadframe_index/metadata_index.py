@@ -209,7 +209,6 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             return start_together(self.kind, workers, self.allowance, duration_s, once_ready=forget)
 
     def _ended(self, endpoint: Endpoint) -> _Ran | None:
-        """Once its processes are gone from the server."""
         if endpoint.kind in databases.KINDS:
             databases.await_drivers_gone(endpoint, "to tidy up after a step")
         ran, self._ran = self._ran, None

@@ -282,7 +282,6 @@ class Store(abc.ABC):
             level = below
 
     def _do(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """Returns how many rows the statement changed."""
         with self.explained():
             return int(self._run(statement, values).rowcount)
 

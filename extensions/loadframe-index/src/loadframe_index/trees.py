@@ -81,7 +81,6 @@ def marked(tree: Path) -> Path:
 
 
 def _made(place: Folder, tree: Path) -> dict[str, Any] | None:
-    """Empty where unfinished; None for any other directory of its name."""
     try:
         note = json.loads(place.read(marked(tree).name, MOST_NOTE_BYTES))
         with place.changing(tree.name) as directory:

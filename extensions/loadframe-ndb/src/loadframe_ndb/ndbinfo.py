@@ -238,7 +238,6 @@ def _in_work(block: Block, ceilings: Ceilings) -> dict[str, float]:
 def _fullest(
     name: str, rows: Iterable[Row], total_of: Callable[[Row], float], factor: int
 ) -> Iterator[tuple[str, float]]:
-    """Of the row with the largest used share: a node, or a part of one."""
     parts = [(_sum(row, "used") * factor, total * factor) for row in rows if (total := total_of(row)) > 0]
     if parts:
         used, total = max(parts, key=lambda part: part[0] / part[1])

@@ -81,7 +81,6 @@ def proved(trials: Trials, note: Callable[[Sequence[Proof]], None]) -> list[Proo
 
 
 def _another(trials: Trials, done: int, after_s: float = 0.0) -> bool:
-    """done: the number of proofs so far; after_s: seconds that pass before it."""
     least, _ = trials.proof_s()
     return done < MOST_PROOFS and trials.book.budget.left_s() - after_s >= least
 

@@ -84,7 +84,6 @@ def spread(low: float, high: float, *, whole: bool = True) -> tuple[float, ...]:
 
 
 def _two_digits(value: float) -> float:
-    """Powers of two stay as they are."""
     nearest = 2 ** round(math.log2(value)) if value >= 1 else 0
     if abs(nearest - value) <= 0.01 * value:
         return nearest
@@ -233,11 +232,9 @@ class Search:
         return sum(outcome.point == point for outcome in self.outcomes)
 
     def _refused(self) -> set[Point]:
-        """Including those that missed the objective."""
         return {outcome.point for outcome in self.outcomes if outcome.value is None} | self._missing()
 
     def _missing(self) -> set[Point]:
-        """In more than half of their trials; never the start."""
         missed = Counter(outcome.point for outcome in self.outcomes if outcome.missed)
         return {point for point, times in missed.items() if 2 * times > self._times(point)} - {self.space.start}
 

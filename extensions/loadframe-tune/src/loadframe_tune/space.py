@@ -74,7 +74,6 @@ def vary(
 
 
 def _row(study: Study, name: str) -> Tunable:
-    """From the study, else from the table."""
     known, asked = targets.of_study(study), study.tune.settings
     spec = known.catalogue.spelt(name)
     canonical = name if spec is None else spec.name

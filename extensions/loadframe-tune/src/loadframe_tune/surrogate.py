@@ -125,7 +125,6 @@ class Surrogate:
         return belief
 
     def _density(self, belief: Belief) -> float:
-        """Logarithm, up to a constant."""
         factor = self._cholesky(belief)
         half = np.linalg.solve(factor, self._values)
         likelihood = -0.5 * float(half @ half) - float(np.log(np.diag(factor)).sum())
@@ -135,7 +134,6 @@ class Surrogate:
 
 
 def _others(belief: Belief, part: int | str) -> list[Belief]:
-    """part: a setting's number, for its amplitude, or a name in GRIDS."""
     if isinstance(part, str):
         return [replace(belief, **{part: value}) for value in GRIDS[part]]  # type: ignore[arg-type]
     before, after = belief.amplitudes[:part], belief.amplitudes[part + 1 :]

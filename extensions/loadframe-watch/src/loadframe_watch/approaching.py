@@ -213,6 +213,5 @@ class Rhythm:
     def _shares(
         self, from_s: float, to_s: float, deviation: float, off: Callable[[float | None, float], float]
     ) -> list[float]:
-        """Of the present deviation."""
         low, high = bisect_left(self.times_s, from_s), bisect_right(self.times_s, to_s)
         return [off(self.loads[at], self.values[at]) / deviation for at in range(low, high)]

@@ -102,7 +102,6 @@ def begin_from(files: Sequence[str], mapping: ObservedMapping, plan: WatchPlan) 
 
 
 def _read(files: Sequence[str], mapping: ObservedMapping) -> Observed:
-    """SampleError, in the words of a watch's options."""
     try:
         return import_observed(files[0], mapping, also=files[1:])
     except SampleError as error:
@@ -203,7 +202,6 @@ def _head(rows: Observed, plan: WatchPlan) -> dict[str, Any]:
 
 
 def _line(rows: Observed, at: int) -> dict[str, Any]:
-    """The response is not that of a unit of work, hence its different name."""
     columns = {"load": rows.load, "throughput": rows.throughput, "observed_response_s": rows.response_s}
     known = {name: values[at] for name, values in columns.items() if values is not None and isfinite(values[at])}
     use = {name: shares[at] for name, shares in rows.use.items() if isfinite(shares[at])}

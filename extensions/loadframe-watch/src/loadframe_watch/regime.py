@@ -155,7 +155,6 @@ class Series:
         self.past = left[len(left) - order :] if not self.past else self.past[-order:] if order else []
 
     def _line(self, load: float | None) -> float:
-        """Interpolated between the knots, extrapolated beyond the last ones."""
         if load is None or len(self.knots) == 1:
             return self.knots[0][1]
         at = min(max(bisect_right(self.knots, (load, math.inf)), 1), len(self.knots) - 1)
@@ -163,7 +162,6 @@ class Series:
         return first + (second - first) * (load - low) / (high - low)
 
     def _score(self, innovation: float) -> float:
-        """The normal score of its mid-rank among the learned rows."""
         low, high = bisect_left(self.innovations, innovation), bisect_right(self.innovations, innovation)
         return _NORMAL.inv_cdf(((low + high) / 2 + 0.5) / (len(self.innovations) + 1))
 

@@ -190,7 +190,6 @@ class Service(Held):
         self._used[pid] = cpu_s, faults
 
     def _forget(self, pid: int) -> None:
-        """Its pid may be reused."""
         self._used.pop(pid, None)
         self.pids = tuple(other for other in self.pids if other != pid)
         for name in ("stat", "statm", "limits"):

@@ -265,7 +265,6 @@ def _paranoid(wanted: int) -> str:
 
 
 def _said(text: str) -> str:
-    """The line after "Error:", else the last."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     after = lines[lines.index("Error:") + 1 :] if "Error:" in lines else []
     return (after[:1] or lines[-1:] or [""])[0][:200]

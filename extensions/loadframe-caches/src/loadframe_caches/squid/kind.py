@@ -197,7 +197,6 @@ class SquidTarget(CacheTarget, ConfiguredServer):
         super().configure(state, allowance)
 
     def _make_store(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
-        """Its folders or file on the disk, where they do not exist yet."""
         place = self._place(settings)
         if place is None or place.exists():
             return

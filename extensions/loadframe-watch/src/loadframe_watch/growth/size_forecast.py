@@ -222,7 +222,6 @@ def _walls(
 def _refused(
     size: float, last: float, end: MemoryEnd | None, walls: Mapping[str, float], *, is_known: bool
 ) -> str | None:
-    """is_known: whether the size of a memory is known."""
     if size <= last:
         return None
     for name, wall in sorted(walls.items(), key=lambda item: item[1]):
@@ -291,7 +290,6 @@ def _estimate(draws: Floats) -> Estimate:
 
 
 def _notes(windows: Sequence[LoadWindow], end: MemoryEnd | None, reads_end: LoadInterval | None) -> list[str]:
-    """reads_end: where the reads from beyond memory begin to rise."""
     if end is None and reads_end is not None:
         return [
             f"Reads from beyond memory rise from {reads_end.load:,.0f} entries on ({reads_end.low:,.0f} to "

@@ -117,7 +117,6 @@ def _needs(demand: ObservedDemand) -> Iterator[str]:
 
 
 def _times(ratio: float, low: float, high: float) -> str:
-    """Of an interval that is too wide only the end nearer to 1."""
     if ratio > 1 and (high == math.inf or rounding.is_vague(low, high)):
         return f"at least {rounding.plain(low)} times as much as at the lower ones" if low > 1 else "more of it"
     if low <= 0 or rounding.is_vague(low, high):

@@ -131,7 +131,6 @@ def assemble(table: Table, mapping: ObservedMapping) -> Observed:
 
 
 def _column(table: Table, term: str, flag: str, mapping: ObservedMapping, notes: list[str]) -> Series:
-    """A series' own name may contain a slash."""
     whole = _matching(table, term)
     if whole:
         return _summed(whole, mapping, notes)
@@ -263,7 +262,6 @@ def _rated(series: Series, mapping: ObservedMapping, resets: list[int]) -> Serie
 
 
 def _at(times: Sequence[float], column: Series) -> list[float]:
-    """Interpolated linearly at these times; NaN beyond its ends, and in pauses."""
     if list(column.times_s) == list(times):
         return list(column.values)
     known = [(t, v) for t, v in zip(column.times_s, column.values, strict=True) if math.isfinite(v)]
