@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from loadframe.host.environment import python
-from loadframe_index import trees
+from loadframe_index import seeded
 from loadframe_index.config import RESULT, STATISTICS
 from loadframe_index.keeping import INJECTED, Keeping
 from loadframe_index.store import connect
-from loadframe_watch.growth.following import Following, followed, following
+from loadframe_watch.growth.lag import Following, followed, following
 from loadframe_watch.growth.report import following_sentences
 from tree_churn import changing, permit
 from whole_tree import everything
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str]) -> int:
         folder = Path(name)
         for source in given.sources:
             tree, path = folder / f"tree-{source}", folder / f"{source}.db"
-            trees.make(tree, trees.Shape(entries=given.entries))
+            seeded.make(tree, seeded.Shape(entries=given.entries))
             permit(tree)
             path.touch()
             database = {"kind": "sqlite", "path": str(path), "pragmas": PRAGMAS}

@@ -33,8 +33,8 @@ from pathlib import Path
 
 from loadframe.host.environment import located
 from loadframe.model import Step
-from loadframe.runs.entries import Told
 from loadframe.runs.folder import RunFolder
+from loadframe.runs.lines import Told
 
 SOURCE = Path(__file__).parents[1] / "tests" / "data" / "runs" / "job-queue"
 EVERY_S = 0.47

@@ -40,7 +40,7 @@ import whole_scan
 from loadframe.analysis import student
 from loadframe.model import Endpoint
 from loadframe.workloads import mariadb, postgres
-from loadframe_index import answers, trees
+from loadframe_index import queries, seeded
 from loadframe_index.config import Config
 from loadframe_index.store import COLUMNS, Row, connect
 
@@ -242,7 +242,7 @@ def answering(tree: Path, entries: int, rounds: int) -> bool:
             for taken in (first, second):
                 own = connect(given)
                 began = time.monotonic()
-                found = answers.usage(own)
+                found = queries.usage(own)
                 taken.append(time.monotonic() - began)
                 own.close()
         same = found.bytes_on_disk == int(said.stdout.split()[0]) and found.entries == entries
@@ -358,9 +358,9 @@ def main() -> int:
     given = parser.parse_args()
     loadframe.sweep_leftovers()
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        trees.spread(Path(folder))
-        tree = given.tree or trees.apart(Path(folder))
-        trees.make(tree, trees.Shape(given.entries))
+        seeded.spread(Path(folder))
+        tree = given.tree or seeded.apart(Path(folder))
+        seeded.make(tree, seeded.Shape(given.entries))
         met = []
         for part in given.parts:
             if part in ("warm", "cold"):

@@ -27,7 +27,7 @@ from pathlib import Path
 from loadframe.errors import MachineError
 from loadframe_index.beneath import Beneath, Passed, below, joined, looked_up
 from loadframe_index.entries import Change
-from loadframe_index.kernel import readable
+from loadframe_index.syscalls import readable
 
 MARK = ".loadframe-churn"
 """A tree has this file, empty, where it may be changed."""

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from loadframe.model import AnswerCompared
 from loadframe_index.beneath import shown
-from loadframe_index.comparing import MOST_NAMED, listed, only
 from loadframe_index.entries import id_of, in_64_bits
 from loadframe_index.store import Store, as_signed
+from loadframe_index.verifying import MOST_NAMED, listed, only
 
 ALL = ("path", "device", "inode", "type", "size", "blocks", "links", "uid", "gid", "mode", "mtime_ns", "ctime_ns")
 """What `everything` compares: all but atime_ns, which changes when a directory is read."""

@@ -24,7 +24,7 @@ from loadframe.formats.exposition import Exposed, ExpositionError, Pick, read_js
 from loadframe.formats.json_text import write_json
 from loadframe.host import listening
 from loadframe.kinds.exposed import Exposure, Taken
-from loadframe.kinds.service import files
+from loadframe.kinds.service import file_settings
 from loadframe.knowledge.families import derived
 from loadframe.metrics import is_known
 from loadframe.metrics.exposed import derived_metrics, split, with_quantiles
@@ -188,8 +188,8 @@ def _listening(data: bytes, family: socket.AddressFamily) -> None:
 def read_settings_file(format_: str, key: str, value: SettingValue, text: str) -> None:
     """A key set in it and read again; ValueError is the only refusal."""
     try:
-        edited = files.edited(text, format_, key, value)
-        found = files.found(edited, format_, key)
+        edited = file_settings.edited(text, format_, key, value)
+        found = file_settings.found(edited, format_, key)
     except ValueError:
         return
     if format_ in ("toml", "json") and found != value:

@@ -11,8 +11,8 @@ from typing import Any
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.experiments.side_by_side import START
 from loadframe.model import Capacity, CapacityObjective, Step, TargetState
-from loadframe.runs.entries import Treatment
 from loadframe.runs.formats import decode, encode
+from loadframe.runs.lines import Treatment
 from loadframe_fleet.on_hosts import Came
 
 from .simulated_search import Answer, busy

@@ -20,8 +20,8 @@ from loadframe.experiments.writing import write_down
 from loadframe.model import Step, TargetState, Verdict
 from loadframe.progress import Silent
 from loadframe.reporting import change_words, verdict_words
-from loadframe.runs.entries import read_host
 from loadframe.runs.folder import RunFolder, Treatment
+from loadframe.runs.lines import read_host
 
 from .test_loop_simulated import examined, table_cache
 from .test_series_simulated import Answer, caged, in_cage

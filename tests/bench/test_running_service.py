@@ -29,7 +29,7 @@ from loadframe.changes.durable import DurableJournal
 from loadframe.errors import CageError, ChangeError, StudyError, TargetError
 from loadframe.experiments import limits_now, reading
 from loadframe.kinds.service.discovery import find
-from loadframe.kinds.service.files import OwnFile
+from loadframe.kinds.service.file_settings import OwnFile
 from loadframe.kinds.service.target import RunningService
 from loadframe.model import TargetState
 from loadframe.reporting.answers import answer

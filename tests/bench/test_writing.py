@@ -18,8 +18,8 @@ from loadframe.experiments.writing import partial, write_down
 from loadframe.model import StepRequest, TargetState
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import Facts
-from loadframe.runs.entries import read_host
 from loadframe.runs.folder import Effective, RunFolder, Treatment
+from loadframe.runs.lines import read_host
 
 Simulated = Callable[..., Bookkeeping]
 

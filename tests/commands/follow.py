@@ -14,10 +14,10 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from loadframe_index.following import Following
-from loadframe_index.kernel import readable
+from loadframe_index.applying import Following
 from loadframe_index.recorded import Recorded
 from loadframe_index.store import Batch, connect
+from loadframe_index.syscalls import readable
 
 
 def say(letter: str) -> None:

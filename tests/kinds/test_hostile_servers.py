@@ -12,7 +12,7 @@ from loadframe.experiments.limits_now import limits
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.kinds.mysql import attached as mariadb_control
-from loadframe.kinds.postgres import control as postgres_control
+from loadframe.kinds.postgres import session as postgres_session
 from loadframe.kinds.url import kind as url
 from loadframe.model import TargetState
 from loadframe.workloads import asking, http_driver, registry
@@ -82,11 +82,11 @@ def test_a_database(kind: str, way: str, monkeypatch: pytest.MonkeyPatch) -> Non
         (mariadb_connection, "CONNECT_S", 0.5),
         (mariadb_control.Control, "patience_s", 0.5),
         (mariadb_control, "ANSWER_BYTES", MIB),
-        (postgres_control, "ANSWER_S", 0.5),
-        (postgres_control, "ANSWER_BYTES", MIB),
+        (postgres_session, "ANSWER_S", 0.5),
+        (postgres_session, "ANSWER_BYTES", MIB),
     ):
         monkeypatch.setattr(module, name, value)
-    monkeypatch.setitem(postgres_control.OURS, "connect_timeout", 2)  # the shortest that there is
+    monkeypatch.setitem(postgres_session.OURS, "connect_timeout", 2)  # the shortest that there is
     monkeypatch.setenv("MYSQL_PWD", SECRET)
     monkeypatch.setenv("PGPASSWORD", SECRET)
     with peer(kind, way) as hostile:

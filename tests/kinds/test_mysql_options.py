@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from loadframe.errors import TargetError
 from loadframe.formats import named_files
-from loadframe.kinds.mysql.options import (
+from loadframe.kinds.mysql.option_files import (
     CLIENT_GROUPS,
     MOST_FILES,
     SERVER_GROUPS,

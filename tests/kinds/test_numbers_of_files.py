@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadframe.kinds.service.files import edited, found, numbers
+from loadframe.kinds.service.file_settings import edited, found, numbers
 
 TEXTS = {
     "toml": "retries = 0\nname = '4'\n[pool]\nsize = 4\nidle = 1.5\non = true\n",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import ChangeError
-from loadframe.kinds.service.files import OwnFile
+from loadframe.kinds.service.file_settings import OwnFile
 
 THEIRS, NEIGHBOUR = 61998, 61999
 SECRET = "[a]\nx = 7\npassword = neighbours\n"

@@ -26,9 +26,9 @@ from loadframe.kinds import registry
 from loadframe.kinds.base import Target
 from loadframe.kinds.own_counts import Waited
 from loadframe.kinds.postgres import kind as postgres_kind
-from loadframe.kinds.postgres.control import Control, in_our_units
 from loadframe.kinds.postgres.counters import CATALOGUE, WAITING, counted, statement
 from loadframe.kinds.postgres.kind import PostgresTarget
+from loadframe.kinds.postgres.session import Control, in_our_units
 from loadframe.kinds.private_server import PrivateServer
 from loadframe.model import Endpoint, TargetState
 from waiting import await_that

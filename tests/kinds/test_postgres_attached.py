@@ -17,8 +17,8 @@ from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.base import ServerAddress, Target
 from loadframe.kinds.postgres import attached as postgres_attached
 from loadframe.kinds.postgres.attached import AttachedPostgres, _where, host_of, read_service
-from loadframe.kinds.postgres.control import Control
 from loadframe.kinds.postgres.kind import PostgresTarget
+from loadframe.kinds.postgres.session import Control
 from loadframe.kinds.registry import attach
 from loadframe.model import TargetState
 from loadframe.workloads import postgres as drivers

@@ -6,7 +6,7 @@ import pytest
 
 from loadframe.kinds.catalogue import Tunable
 from loadframe.kinds.config_file import to_copy, written
-from loadframe.kinds.mysql.options import parse_options
+from loadframe.kinds.mysql.option_files import parse_options
 from loadframe.kinds.registry import KINDS, kind_named
 from loadframe.model import ChangeRecord
 

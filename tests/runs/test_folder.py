@@ -31,8 +31,8 @@ from loadframe.model import (
     Step,
     TargetState,
 )
-from loadframe.runs.entries import read_host
 from loadframe.runs.folder import Effective, RunFolder, Treatment
+from loadframe.runs.lines import read_host
 from loadframe.system import files
 from loadframe.workloads import request_log
 

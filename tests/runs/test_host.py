@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from loadframe.runs.entries import read_host
+from loadframe.runs.lines import read_host
 
 
 def test_a_recorded_tree_is_read(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from loadframe.host.privilege import free_user
-from loadframe.runs.entries import PROGRESS, ProgressLog, Told
 from loadframe.runs.folder import RunFolder
+from loadframe.runs.lines import PROGRESS, ProgressLog, Told
 
 WRITER = """
 import sys, time

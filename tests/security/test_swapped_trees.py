@@ -14,7 +14,7 @@ import pytest
 
 from loadframe.errors import MachineError
 from loadframe.host.privilege import free_user
-from loadframe_index import trees
+from loadframe_index import seeded
 from tree_churn import MARK, Churn, permit
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root, and a second user")
@@ -123,17 +123,17 @@ def test_no_mark_is_made_or_believed_through_a_link(scene: Scene) -> None:
 
 def test_a_tree_is_made_where_it_was_asked_for_or_not_at_all(scene: Scene) -> None:
     place, before = scene.tree / "c", scene.seen()
-    trees.make(place / "t", trees.Shape(40))
+    seeded.make(place / "t", seeded.Shape(40))
     with scene.swapped(place / "t"):
         for number in range(300):
             with suppress(MachineError):
-                trees.make(place / "t", trees.Shape(40 + number % 2))
+                seeded.make(place / "t", seeded.Shape(40 + number % 2))
     assert scene.seen() == before
 
 
 def test_the_shape_of_a_tree_is_not_written_through_a_link(scene: Scene) -> None:
     before = scene.seen()
-    trees.marked(scene.tree / "c/t").symlink_to(scene.secret / "f0")
+    seeded.marked(scene.tree / "c/t").symlink_to(scene.secret / "f0")
     with pytest.raises(MachineError, match="is a link"):
-        trees.make(scene.tree / "c/t", trees.Shape(100))
+        seeded.make(scene.tree / "c/t", seeded.Shape(100))
     assert scene.seen() == before

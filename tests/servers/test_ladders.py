@@ -14,8 +14,8 @@ from loadframe.changes import journal
 from loadframe.experiments.answer_kinds import save_ladder
 from loadframe.experiments.climbing import Climbed
 from loadframe.model import Ladder, StepRequest, TargetState
-from loadframe.runs.entries import read_host
 from loadframe.runs.folder import RunFolder
+from loadframe.runs.lines import read_host
 from loadframe.study import Study, parse
 
 QUEUE = """

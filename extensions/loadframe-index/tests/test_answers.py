@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from loadframe.errors import StudyError, WorkloadError
 from loadframe.model import AnswersCompared
 from loadframe.reporting.verdict_words import answers_sentence as sentence
-from loadframe_index import answers, comparing
-from loadframe_index.answers import Wanted, longest_literal, matcher
-from loadframe_index.following import Following
-from loadframe_index.readers import Records
+from loadframe_index import queries, verifying
+from loadframe_index.applying import Following
+from loadframe_index.log_readers import Records
+from loadframe_index.queries import Wanted, longest_literal, matcher
 from loadframe_index.store import Store
 from whole_tree import everything
 
@@ -64,22 +64,22 @@ def scanned(store: Store, tree: Path) -> Iterator[Store]:
 
 @pytest.mark.parametrize("under", [b"", b"d2", b"d2/sub", b"d4"])
 def test_usage_is_that_of_du(scanned: Store, tree: Path, under: bytes) -> None:
-    for compared in comparing.compare_usage(scanned, tree, under):
+    for compared in verifying.compare_usage(scanned, tree, under):
         assert compared.equal and compared.target > 0, compared
 
 
 def test_what_is_in_the_database_alone_is_a_difference(scanned: Store, tree: Path) -> None:
     (tree / "d0/new").write_bytes(bytes(5000))
-    assert not any(compared.equal for compared in comparing.compare_usage(scanned, tree))
+    assert not any(compared.equal for compared in verifying.compare_usage(scanned, tree))
     compared = everything(scanned, tree)
     assert any("only find has d0/new" in difference for difference in compared.differences)
     assert any("differ in what they tell of d0" in difference for difference in compared.differences)
-    (found, bytes_) = comparing.compare_find(scanned, tree, Wanted(name=b"new"))
+    (found, bytes_) = verifying.compare_find(scanned, tree, Wanted(name=b"new"))
     assert not found.equal and not bytes_.equal
     (tree / "d0/new").unlink()
     (tree / "d1/a").unlink()
     assert "only the database has d1/a" in everything(scanned, tree).differences
-    assert not comparing.compare_find(scanned, tree, Wanted(name=b"a"))[0].equal
+    assert not verifying.compare_find(scanned, tree, Wanted(name=b"a"))[0].equal
 
 
 @pytest.mark.parametrize(
@@ -108,19 +108,19 @@ def test_what_is_in_the_database_alone_is_a_difference(scanned: Store, tree: Pat
     ],
 )
 def test_entries_are_those_of_find(scanned: Store, tree: Path, wanted: Wanted) -> None:
-    for compared in comparing.compare_find(scanned, tree, wanted):
+    for compared in verifying.compare_find(scanned, tree, wanted):
         assert compared.equal, compared
 
 
 def test_the_largest_of_each_sort(scanned: Store, tree: Path) -> None:
     files = [path for path in tree.rglob("*") if path.is_file() and not path.is_symlink()]
     expected = sorted(files, key=lambda path: (-path.lstat().st_size, os.fsencode(path)))[:5]
-    largest = answers.largest_files(scanned, 5)
+    largest = queries.largest_files(scanned, 5)
     assert [os.fsdecode(found.path) for found in largest] == [str(path.relative_to(tree)) for path in expected]
-    owners = answers.largest_owners(scanned, 10)
-    assert sum(owner.bytes_on_disk for owner in owners) == answers.usage(scanned).bytes_on_disk
-    assert sum(owner.entries for owner in owners) == answers.usage(scanned).files
-    fullest = answers.fullest_directories(scanned, 1)[0]
+    owners = queries.largest_owners(scanned, 10)
+    assert sum(owner.bytes_on_disk for owner in owners) == queries.usage(scanned).bytes_on_disk
+    assert sum(owner.entries for owner in owners) == queries.usage(scanned).files
+    fullest = queries.fullest_directories(scanned, 1)[0]
     assert fullest.entries == max(len(list(path.iterdir())) for path in tree.rglob("*") if path.is_dir())
 
 
@@ -131,7 +131,7 @@ def test_a_type_that_there_is_not_is_refused() -> None:
 
 def test_a_tree_that_du_cannot_read_is_told(store: Store, tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match="du gave no number"):
-        comparing.compare_usage(store, tmp_path / "none")
+        verifying.compare_usage(store, tmp_path / "none")
 
 
 def test_a_class_that_depends_on_the_locale_is_refused() -> None:
@@ -187,13 +187,13 @@ def test_a_pattern_with_many_stars_takes_no_longer() -> None:
 
 
 def test_an_answer_of_the_report_says_that_both_agree_or_where_they_do_not(scanned: Store, tree: Path) -> None:
-    found = comparing.compared(scanned, tree, "the tree", 7)
-    assert len(found.answers) == 7 and found.equal and not comparing.differing(found)
+    found = verifying.compared(scanned, tree, "the tree", 7)
+    assert len(found.answers) == 7 and found.equal and not verifying.differing(found)
     assert sentence(found).startswith("The same as du and find, of the tree: bytes on disk ")
     (tree / "d0/new").write_bytes(bytes(3_000_000))
-    found = comparing.compared(scanned, tree, "the tree", 7)
+    found = verifying.compared(scanned, tree, "the tree", 7)
     assert found.equal is False
-    assert any("only find has d0/new" in one for one in comparing.differing(found))
+    assert any("only find has d0/new" in one for one in verifying.differing(found))
     assert "entries: the target says" in sentence(found) and not found.equal
     assert found.load == 7
     assert {each.answer for each in found.answers if not each.equal} == {

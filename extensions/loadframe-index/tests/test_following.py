@@ -16,15 +16,15 @@ import pytest
 
 from change_lines import line_of
 from loadframe.errors import MachineError
-from loadframe_index import kernel
-from loadframe_index.comparing import compare_usage
+from loadframe_index import syscalls
+from loadframe_index.applying import Following
 from loadframe_index.entries import Change
 from loadframe_index.fanotify import Fanotify
-from loadframe_index.following import Following
 from loadframe_index.inotify import Inotify
-from loadframe_index.readers import Reader, Records
+from loadframe_index.log_readers import Reader, Records
 from loadframe_index.recorded import Injected
 from loadframe_index.store import Store
+from loadframe_index.verifying import compare_usage
 from sources import ROOT
 from tree_churn import Churn, permit
 from waiting import await_that
@@ -425,9 +425,9 @@ def test_killed_at_any_moment_the_database_equals_the_tree_in_the_end(
 def test_a_descriptor_of_any_number_is_waited_for() -> None:
     reading, writing = os.pipe()
     os.write(writing, b"x")
-    assert kernel.readable(reading)
+    assert syscalls.readable(reading)
     os.read(reading, 1)
-    assert not kernel.readable(reading)
+    assert not syscalls.readable(reading)
     os.close(reading)
     os.close(writing)
 

@@ -22,21 +22,21 @@ import loadframe
 import whole_scan
 from hostile_trees import LONG_NAME, NAMES, deep, hostile_tree
 from loadframe.errors import MachineError
-from loadframe_index import trees
-from loadframe_index.answers import Wanted
+from loadframe_index import seeded
+from loadframe_index.applying import Following
 from loadframe_index.beneath import Beneath, Passed, below, looked_up, shown
-from loadframe_index.comparing import compare_find, compare_usage
 from loadframe_index.config import BOARD, RESULT, Config
 from loadframe_index.entries import entry_of
 from loadframe_index.fanotify import Fanotify
-from loadframe_index.following import Following
 from loadframe_index.inotify import Inotify
 from loadframe_index.keeping import Buffered
+from loadframe_index.log_readers import Reader
 from loadframe_index.pipeline import Process
-from loadframe_index.readers import Reader
+from loadframe_index.queries import Wanted
 from loadframe_index.recorded import Recorded
+from loadframe_index.seeded import Shape
 from loadframe_index.store import Store, connect
-from loadframe_index.trees import Shape
+from loadframe_index.verifying import compare_find, compare_usage
 from waiting import await_that
 from whole_tree import everything
 
@@ -100,7 +100,7 @@ def test_killed_in_a_scan_the_next_one_ends_with_every_entry(
     database: dict[str, str], store: Store, hostile: Path, tmp_path: Path
 ) -> None:
     """kill -9 of the pipeline, amid names of every kind: what it acknowledged is there, and all else after the next."""
-    trees.make(hostile / "made", Shape(3000))
+    seeded.make(hostile / "made", Shape(3000))
     folder = tmp_path / "killed"
     folder.mkdir()
     config = Config(tree=str(hostile), folder=str(folder), database=database, scanners=2, batch=5)
@@ -369,7 +369,7 @@ def test_too_few_descriptors_end_a_scan_and_forget_nothing(
     sqlite_database: dict[str, str], tree: Path, tmp_path: Path
 ) -> None:
     """The scan could not list the root, counted it as unreadable, and forgot all that the database had."""
-    trees.make(tree / "made", Shape(300, depth=10, files_per_directory=5))
+    seeded.make(tree / "made", Shape(300, depth=10, files_per_directory=5))
     with closing(connect(sqlite_database)) as store:
         store.create()
         scan(sqlite_database, tree, tmp_path / "first")

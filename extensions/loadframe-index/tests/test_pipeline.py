@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 import whole_scan
 from loadframe.workloads import request_log
-from loadframe_index import trees
+from loadframe_index import seeded
 from loadframe_index.config import Config
 from loadframe_index.entries import Entry, entry_of, id_of, split
+from loadframe_index.seeded import Shape
 from loadframe_index.store import COLUMNS, Store, connect
-from loadframe_index.trees import Shape
 from tree_scanning import Looked, scan
 from waiting import await_that
 
@@ -95,7 +95,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_database_has_the_tree(tree: Path, config: Config, store: Store, shape: dict[str, int]) -> None:
-    trees.make(tree / "made", Shape(1500, files_per_directory=20, depth=6))
+    seeded.make(tree / "made", Shape(1500, files_per_directory=20, depth=6))
     (tree / "link").symlink_to("made")
     (tree / "hard").hardlink_to(next((tree / "made").rglob("f*")))
     os.mkfifo(tree / "pipe")
@@ -112,7 +112,7 @@ def test_the_database_has_the_tree(tree: Path, config: Config, store: Store, sha
 @pytest.mark.server
 @pytest.mark.parametrize("server", ["mariadb_database", "postgres_database"])
 def test_a_server_has_it_too(tree: Path, config: Config, request: pytest.FixtureRequest, server: str) -> None:
-    trees.make(tree / "made", Shape(1500))
+    seeded.make(tree / "made", Shape(1500))
     config = replace(config, database=request.getfixturevalue(server), scanners=2, db_threads=2, batch=100)
     with closing(connect(config.database)) as store:
         store.create()
@@ -155,7 +155,7 @@ def test_a_second_scan_notes_what_is_unchanged_writes_what_is_not_and_forgets_wh
 
 
 def test_rewriting_writes_all(tree: Path, config: Config, store: Store) -> None:
-    trees.make(tree / "made", Shape(100))
+    seeded.make(tree / "made", Shape(100))
     run(config)
     told = run(replace(config, rewrite=True))
     assert (told["unchanged"], told["changed"]) == (0, store.count())
@@ -167,7 +167,7 @@ def test_rewriting_writes_all(tree: Path, config: Config, store: Store) -> None:
 def test_a_pipeline_that_is_killed_has_lost_nothing_that_it_acknowledged_and_begins_again(
     tree: Path, config: Config, store: Store
 ) -> None:
-    trees.make(tree / "made", Shape(3000))
+    seeded.make(tree / "made", Shape(3000))
     config = replace(config, batch=5, scanners=2)
     process = subprocess.Popen(command(config))
     applied = [config.applied(number) for number in range(2)]
@@ -203,7 +203,7 @@ def test_each_process_stays_on_a_cpu_of_its_own(config: Config) -> None:
 
 
 def test_its_statistics_add_up(tree: Path, config: Config) -> None:
-    trees.make(tree / "made", Shape(3000))
+    seeded.make(tree / "made", Shape(3000))
     told = run(replace(config, batch=10, db_threads=2))
     lines = [json.loads(line) for line in config.path("stages.jsonl").read_text().splitlines()]
     last = {line["stage"]: line for line in lines}
@@ -223,7 +223,7 @@ def test_its_statistics_add_up(tree: Path, config: Config) -> None:
 
 
 def test_a_database_that_refuses_ends_it_with_one_line(tree: Path, config: Config, store: Store) -> None:
-    trees.make(tree / "made", Shape(500))
+    seeded.make(tree / "made", Shape(500))
     store.drop()
     done = subprocess.run(command(replace(config, scanners=2)), stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import MachineError
-from loadframe_index import kernel
+from loadframe_index import syscalls
 from loadframe_index.entries import Change
 from loadframe_index.fanotify import Fanotify
 from loadframe_index.keeping import Buffered, choose, permitted
-from loadframe_index.readers import Records
+from loadframe_index.log_readers import Records
 from loadframe_index.recorded import Injected
 from tree_churn import Churn, permit
 from waiting import await_that
@@ -115,12 +115,12 @@ def test_the_log_is_told_and_the_others_with_their_reasons(tree: Path, monkeypat
     def refuse(*_: object) -> int:
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(kernel, "fanotify_init", refuse)
+    monkeypatch.setattr(syscalls, "fanotify_init", refuse)
     chosen = choose(tree)
     assert chosen.reader.name == "inotify"
     assert "Operation not permitted" in chosen.refused["fanotify"] and "Run as root" in chosen.refused["fanotify"]
     chosen.reader.close()
-    monkeypatch.setattr(kernel, "inotify_init", refuse)
+    monkeypatch.setattr(syscalls, "inotify_init", refuse)
     with pytest.raises(MachineError, match="cannot be followed") as refused:
         choose(tree)
     assert "injected" in str(refused.value)
@@ -139,7 +139,7 @@ def test_too_few_watches_are_told_with_the_limit(tree: Path, monkeypatch: pytest
     def refuse(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(kernel, "inotify_add_watch", refuse)
+    monkeypatch.setattr(syscalls, "inotify_add_watch", refuse)
     with pytest.raises(MachineError, match=r"at the directory \.: 0 directories are watched, and [\d,]+ watches"):
         choose(tree, "inotify")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
@@ -156,7 +156,7 @@ def test_a_directory_that_cannot_be_opened_is_a_lost_record_and_one_that_is_gone
     except MachineError as error:
         pytest.skip(str(error))
     directory = os.open(tree / "a", os.O_PATH)
-    ours, found, open_by_handle = kernel.handle_of(directory), [0], kernel.open_by_handle
+    ours, found, open_by_handle = syscalls.handle_of(directory), [0], syscalls.open_by_handle
     os.close(directory)
 
     def refuse(mount: int, handle: bytes) -> int:
@@ -167,7 +167,7 @@ def test_a_directory_that_cannot_be_opened_is_a_lost_record_and_one_that_is_gone
             raise OSError(number, os.strerror(number))
         return open_by_handle(mount, handle)
 
-    monkeypatch.setattr(kernel, "open_by_handle", refuse)
+    monkeypatch.setattr(syscalls, "open_by_handle", refuse)
     (tree / "a/new").touch()
     said, changes = "", []
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe_index import answers
+from loadframe_index import queries
 from loadframe_index.entries import Entry, id_of
 from loadframe_index.store import Batch, Row, Store, connect, rows_of
 
@@ -99,7 +99,7 @@ def test_a_batch_that_fails_leaves_the_totals_as_they_were(store: Store) -> None
 def test_sizes_that_do_not_fit_into_a_sum_of_64_bits(store: Store) -> None:
     """A sparse file may have 8 EiB on XFS."""
     store.apply(Batch(rows=rows([entry(name, "f", LARGEST) for name in (b"a", b"b", b"c")], 1)))
-    assert answers.usage(store).apparent_bytes == 3 * LARGEST
+    assert queries.usage(store).apparent_bytes == 3 * LARGEST
     assert kept(store) == counted(store)
 
 
@@ -117,7 +117,7 @@ def test_du_of_a_whole_tree_reads_no_entry(tmp_path: Path) -> None:
             return ask(question, values)
 
         store.ask = told  # type: ignore[method-assign, assignment]
-        assert answers.usage(store).apparent_bytes == 9096
+        assert queries.usage(store).apparent_bytes == 9096
         assert any("FROM totals" in question for question in asked)
         assert not any("FROM entries" in question for question in asked)
 
@@ -134,9 +134,9 @@ def test_with_totals_and_without_du_is_the_same(tmp_path: Path, indexes: str, un
             entry(b"a/c/e", "f", 5000, 2), entry(b"h", "f", 5000, 2), entry(b"a/p", "p", 7),
         ], 1)))  # fmt: skip
         expected = {
-            b"": answers.Usage(7, 6, (100 // 512 + 1000 // 512 + 5000 // 512) * 512, 6607, 6000),
-            b"a": answers.Usage(5, 5, (1000 // 512 + 5000 // 512) * 512, 6507, 6000),
-            b"a/c": answers.Usage(3, 3, (1000 // 512 + 5000 // 512) * 512, 6300, 6000),
-            b"not there": answers.Usage(0, 0, 0, 0, 0),
+            b"": queries.Usage(7, 6, (100 // 512 + 1000 // 512 + 5000 // 512) * 512, 6607, 6000),
+            b"a": queries.Usage(5, 5, (1000 // 512 + 5000 // 512) * 512, 6507, 6000),
+            b"a/c": queries.Usage(3, 3, (1000 // 512 + 5000 // 512) * 512, 6300, 6000),
+            b"not there": queries.Usage(0, 0, 0, 0, 0),
         }
-        assert answers.usage(store, under) == expected[under]
+        assert queries.usage(store, under) == expected[under]

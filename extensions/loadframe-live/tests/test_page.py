@@ -17,8 +17,8 @@ import loadframe_live as live
 from loadframe import reporting
 from loadframe.model import Step, TargetState
 from loadframe.reporting.reports import render_page
-from loadframe.runs.entries import Told
 from loadframe.runs.folder import RunFolder, Treatment
+from loadframe.runs.lines import Told
 
 from .conftest import DATA, Served, serving
 

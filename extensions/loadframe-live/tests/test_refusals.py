@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.reporting import html
-from loadframe_live.places import FILES
+from loadframe_live.shown import FILES
 
 from .conftest import Served, serving
 

@@ -14,7 +14,7 @@ from loadframe.model import Capacity, CapacityLevel, CapacityObjective, Capacity
 from loadframe.reporting.document import About
 from loadframe.reporting.reports import render_page
 from loadframe.runs.folder import RunFolder
-from loadframe_live.places import FILES
+from loadframe_live.shown import FILES
 
 from .conftest import DATA
 

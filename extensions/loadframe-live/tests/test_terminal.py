@@ -23,8 +23,8 @@ from textual.widgets import RichLog, Static
 
 from loadframe.host.environment import python
 from loadframe.model import Step, TargetState
-from loadframe.runs.entries import Told
 from loadframe.runs.folder import RunFolder, Treatment
+from loadframe.runs.lines import Told
 from loadframe_live.terminal import READY, LiveView, bars, curve
 from loadframe_live.view import MOST_LINES, RunView
 from waiting import await_that

@@ -12,10 +12,10 @@ import pytest
 
 from loadframe.experiments.reading import answer_of, conclude
 from loadframe.model import Capacity, CapacityObjective, Step, TargetState
-from loadframe.runs.entries import PROGRESS, Told
 from loadframe.runs.folder import RunFolder, Treatment
+from loadframe.runs.lines import PROGRESS, Told
 from loadframe_live.follower import Listing
-from loadframe_live.places import Places
+from loadframe_live.shown import Places
 from loadframe_live.terminal import points_of
 from loadframe_live.view import Reads, RunView
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from loadframe_watch.daemon import RealChildren
 from loadframe_watch.days import lines
-from loadframe_watch.process import RealChildren
 from waiting import await_that
 from watch_farm import DAY_S, ChildrenAtOnce, Farm, watching
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from loadframe_watch.growth.following import Following, by_rates, followed, following
+from loadframe_watch.growth.lag import Following, by_rates, followed, following
 
 
 def lags(

@@ -22,7 +22,7 @@ LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
 HEAVY = ("numpy", "polars", "scipy", "pydantic", "zstandard", "typer", "rich", "secrets")
 TELLS = """
 import sys
-from loadframe_watch.process import main
+from loadframe_watch.daemon import main
 code = main(sys.argv[1:])
 print("MODULES", *sys.modules)
 sys.exit(code)

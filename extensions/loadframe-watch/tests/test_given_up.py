@@ -26,7 +26,7 @@ STARTS = 1 << 5 | 1 << 6 | 1 << 7
 """CAP_KILL, CAP_SETGID, CAP_SETUID."""
 DUMPABLE = """
 import ctypes, sys
-from loadframe_watch.process import give_up
+from loadframe_watch.daemon import give_up
 from loadframe_watch.records import WatchPlan
 before = ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)
 give_up(WatchPlan("", "", server={"address": "x"} if sys.argv[1] == "server" else {}, webhook=sys.argv[2]))
@@ -40,7 +40,7 @@ def watching(folder: Path, pid: int, **more: Any) -> Iterator[dict[str, int]]:
     plan = WatchPlan("a service", str(folder), interval_s=1.0, every_s=1.0, find=how_to_find(pid), **more)
     descriptor = os.memfd_create("plan", 0)
     os.write(descriptor, write_json(plan.as_record()).encode())
-    command = python("loadframe_watch.process", str(descriptor))
+    command = python("loadframe_watch.daemon", str(descriptor))
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, pass_fds=[descriptor]) as process:
         os.close(descriptor)
         try:

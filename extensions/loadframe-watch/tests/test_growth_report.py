@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadframe_watch.growth.following import by_rates, followed
+from loadframe_watch.growth.lag import by_rates, followed
 from loadframe_watch.growth.report import following_json, render_following
 
 

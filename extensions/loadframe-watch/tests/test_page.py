@@ -257,7 +257,7 @@ def test_a_link_and_a_bomb_are_refused(view: WatchView, tmp_path: Path) -> None:
 @pytest.mark.extension("loadframe_live")
 def test_it_is_in_the_list_whether_its_folder_or_the_one_above_is_named(view: WatchView) -> None:
     from loadframe_live.follower import Listing
-    from loadframe_live.places import Places
+    from loadframe_live.shown import Places
 
     for path in (folder_of(view), folder_of(view).parent):
         listing = Listing(Places([path]))
@@ -268,7 +268,7 @@ def test_it_is_in_the_list_whether_its_folder_or_the_one_above_is_named(view: Wa
 @pytest.mark.extension("loadframe_live")
 def test_prometheus_gets_the_last_line_of_each_watch_and_every_alarm(tmp_path: Path) -> None:
     from loadframe_live.follower import Metrics
-    from loadframe_live.places import Places
+    from loadframe_live.shown import Places
 
     for name in ("farm", "shop"):
         (tmp_path / name).mkdir()
@@ -293,7 +293,7 @@ def test_prometheus_gets_the_last_line_of_each_watch_and_every_alarm(tmp_path: P
 def test_of_very_many_watches_each_can_be_opened(tmp_path: Path) -> None:
     from loadframe_live.follower import MOST_FOLLOWED, Follower
     from loadframe_live.hub import Hub
-    from loadframe_live.places import Places
+    from loadframe_live.shown import Places
 
     names = [f"farm-{number:02}" for number in range(MOST_FOLLOWED + 2)]
     for name in names:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from loadframe_watch.daemon import RealReader
 from loadframe_watch.find import Finder, how_to_find
-from loadframe_watch.process import RealReader
 from loadframe_watch.records import WatchPlan
 from loadframe_watch.sampling import MOST_READ, Held, Look, Service
 

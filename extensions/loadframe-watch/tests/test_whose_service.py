@@ -18,8 +18,8 @@ import pytest
 import loadframe
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.privilege import FREE, free_user, of_uid
+from loadframe_watch.daemon import RealReader
 from loadframe_watch.find import Finder, Ports, how_to_find, listening_users
-from loadframe_watch.process import RealReader
 from loadframe_watch.records import WatchPlan
 from loadframe_watch.sampling import Look
 from loadframe_watch.sources import DatabaseCounters, run

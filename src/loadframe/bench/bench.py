@@ -62,8 +62,8 @@ from loadframe.recording.frames import Tick
 from loadframe.recording.metrics import specs_text
 from loadframe.recording.profiles.profiler import Profiler
 from loadframe.recording.readers import RecordingReader
-from loadframe.runs.entries import Told
 from loadframe.runs.folder import RECORDING, RunFolder, Treatment
+from loadframe.runs.lines import Told
 from loadframe.study import Study
 from loadframe.workloads.base import AsksForObjects, ComparesAnswers, CountsWork, HasUsers, TellsMore, Workload
 from loadframe.workloads.forking import end_fork_servers

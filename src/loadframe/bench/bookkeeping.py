@@ -16,7 +16,7 @@ from loadframe.bench.loading import duration_s
 from loadframe.bench.settling import Settling
 from loadframe.model import TOO_FEW, Purpose, Remedy, Step, StepRequest, TargetState
 from loadframe.progress import Progress
-from loadframe.runs.entries import Told
+from loadframe.runs.lines import Told
 from loadframe.units import show
 
 ERROR = 0.05

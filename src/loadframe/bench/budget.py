@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from loadframe.progress import FollowsRun, Progress
-from loadframe.runs.entries import Told
 from loadframe.runs.folder import RunFolder
+from loadframe.runs.lines import Told
 
 FIRST_GUESS = 1.6
 """Before the first step: a step costs this many of its windows."""

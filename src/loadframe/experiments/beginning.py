@@ -21,7 +21,7 @@ from loadframe.experiments.limits_now import limits
 from loadframe.formats.said import words as one_line
 from loadframe.host import identity, listening
 from loadframe.host.environment import located
-from loadframe.kinds.service import files
+from loadframe.kinds.service import file_settings
 from loadframe.kinds.service.command_line import (
     CommandLine,
     Given,
@@ -335,13 +335,13 @@ def _of_files(command: Sequence[str], folder: Path) -> Iterator[Suggestion]:
 
 
 def _numbers(path: Path) -> Mapping[str, int]:
-    format_ = files.ENDINGS.get(path.suffix.lower())
+    format_ = file_settings.ENDINGS.get(path.suffix.lower())
     try:
         if format_ is None:
             return {}
         with os.fdopen(regular_file(path, links=True), "rb") as file:
             data = file.read(MOST_BYTES + 1)
-        return files.numbers(data.decode("utf-8"), format_) if len(data) <= MOST_BYTES else {}
+        return file_settings.numbers(data.decode("utf-8"), format_) if len(data) <= MOST_BYTES else {}
     except (OSError, ValueError, ImportError):
         return {}
 

@@ -25,8 +25,8 @@ from loadframe.model import Capacity, Curve, FleetDrivers, SettingValue, Steps, 
 from loadframe.panics import reserve
 from loadframe.progress import Progress, Silent, counted
 from loadframe.reporting import quality_words, words
-from loadframe.runs.entries import Told, read_host
 from loadframe.runs.folder import REPORT, BenchFacts, Effective, RunFolder
+from loadframe.runs.lines import Told, read_host
 from loadframe.study import Study
 
 

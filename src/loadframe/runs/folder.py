@@ -30,7 +30,9 @@ from loadframe.model import (
     WarmRestart,
 )
 from loadframe.panics import ROOM_BYTES, in_words
-from loadframe.runs.entries import (
+from loadframe.runs.formats import DAMAGED, NamedSchema, Record, decode, decode_document, encode
+from loadframe.runs.histograms import histogram_log, payload, read_counts
+from loadframe.runs.lines import (
     PROGRESS,
     BenchFacts,
     Effective,
@@ -44,8 +46,6 @@ from loadframe.runs.entries import (
     flagged,
     refuse,
 )
-from loadframe.runs.formats import DAMAGED, NamedSchema, Record, decode, decode_document, encode
-from loadframe.runs.histograms import histogram_log, payload, read_counts
 from loadframe.runs.record import limit_table, metric_table
 from loadframe.study import Study, validate
 from loadframe.system.files import Folder, Whose, is_held

@@ -6,7 +6,7 @@ import polars
 
 from loadframe.knowledge.families import FAMILIES
 from loadframe.model import Limit, Steps, StudySummary
-from loadframe.runs.entries import BenchFacts
+from loadframe.runs.lines import BenchFacts
 from loadframe.study import Study
 
 ALWAYS = (

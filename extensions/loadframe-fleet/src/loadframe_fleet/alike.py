@@ -16,9 +16,9 @@ from loadframe.experiments.proof import grain_of
 from loadframe.experiments.settings_search import Start
 from loadframe.experiments.side_by_side import START
 from loadframe.model import FleetHosts, HostRatio, Likeness, Purpose, Step
-from loadframe.runs.entries import Treatment
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import encode
+from loadframe.runs.lines import Treatment
 from loadframe.study import Study
 from loadframe_fleet.on_hosts import OnHosts, Work
 from loadframe_fleet.records import HOSTS, TaskPurpose

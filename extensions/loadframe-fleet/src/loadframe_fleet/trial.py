@@ -22,9 +22,9 @@ from loadframe.host.signals import ignore
 from loadframe.kinds import registry as targets
 from loadframe.lab import investigate
 from loadframe.model import LoadInterval, Step, StepRequest
-from loadframe.runs.entries import Treatment
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode, encode
+from loadframe.runs.lines import Treatment
 from loadframe.study import Study, validate
 from loadframe_fleet.agent import report
 from loadframe_fleet.wire import LEASE_S, Closed, Lines, Message, Silent, WireError, own_output, written

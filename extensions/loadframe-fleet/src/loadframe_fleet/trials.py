@@ -18,8 +18,8 @@ from loadframe.experiments.sweep import measure_block
 from loadframe.model import Capacity, LoadInterval, Purpose, SettingValue, Step, Verdict
 from loadframe.model.capacity import AlternativeCapacity
 from loadframe.model.verdict import NOT_KNOWN, decide
-from loadframe.runs.entries import Treatment
 from loadframe.runs.folder import RunFolder
+from loadframe.runs.lines import Treatment
 from loadframe.study import Study
 from loadframe_fleet.alike import MARGIN, PLAN, START_TITLE, Sample, alike, calibrate, start_of, steps_asked
 from loadframe_fleet.declaration import Fleet

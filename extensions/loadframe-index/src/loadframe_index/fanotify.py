@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from loadframe_index import kernel
+from loadframe_index import syscalls
 from loadframe_index.beneath import joined
-from loadframe_index.readers import (
+from loadframe_index.log_readers import (
     ATTRIB,
     CLOSE_WRITE,
     CREATE,
@@ -128,12 +128,12 @@ class Fanotify(OfKernel):
         """MachineError where the kernel refuses."""
         super().__init__(root)
         with self._opening(root, lambda number: REMEDIES.get(number, OTHERWISE)):
-            os.close(kernel.open_by_handle(self._tree.root, kernel.handle_of(self._tree.root)))
+            os.close(syscalls.open_by_handle(self._tree.root, syscalls.handle_of(self._tree.root)))
             flags, marked = CLOEXEC | NONBLOCK | REPORT_DIR_FID | REPORT_NAME, MARK_ADD | MARK_FILESYSTEM
             # From Linux 5.17 on records have the file, too, and a rename is one record.
-            self._queue = _supported(kernel.fanotify_init, flags | REPORT_FID | REPORT_TARGET_FID, flags)
+            self._queue = _supported(syscalls.fanotify_init, flags | REPORT_FID | REPORT_TARGET_FID, flags)
             _supported(
-                lambda watched: kernel.fanotify_mark(self._queue, marked, watched, self._tree.root),
+                lambda watched: syscalls.fanotify_mark(self._queue, marked, watched, self._tree.root),
                 WATCHED | RENAME,
                 WATCHED | MOVED_FROM | MOVED_TO,
             )
@@ -141,7 +141,7 @@ class Fanotify(OfKernel):
         self._paths: dict[bytes, bytes | None] = {}
 
     def read(self, timeout_s: float) -> Records:
-        if not kernel.readable(self._queue, timeout_s):
+        if not syscalls.readable(self._queue, timeout_s):
             return Records()
         try:
             data = os.read(self._queue, READ_BYTES)
@@ -154,7 +154,7 @@ class Fanotify(OfKernel):
                 self._paths.clear()
             else:
                 self._take(event)
-        return Records(self._taken(), self._lost, not kernel.readable(self._queue))
+        return Records(self._taken(), self._lost, not syscalls.readable(self._queue))
 
     def _take(self, event: Event) -> None:
         if event.mask & ONDIR and event.mask & (RENAME | MOVED_FROM | MOVED_TO):
@@ -185,7 +185,7 @@ class Fanotify(OfKernel):
         """A directory that cannot be opened (ENOMEM now and then) loses its record."""
         for _ in range(ATTEMPTS):
             try:
-                opened = kernel.open_by_handle(self._tree.root, handle)
+                opened = syscalls.open_by_handle(self._tree.root, handle)
             except OSError as error:
                 if error.errno in (errno.ESTALE, errno.ENOENT):
                     return self._remember(handle, None)
@@ -209,7 +209,7 @@ class Fanotify(OfKernel):
 
     def inode_of(self, file: bytes) -> int | None:
         with suppress(OSError):  # its last name is gone, as a rule (ESTALE)
-            opened = kernel.open_by_handle(self._tree.root, file)
+            opened = syscalls.open_by_handle(self._tree.root, file)
             try:
                 return os.fstat(opened).st_ino
             finally:

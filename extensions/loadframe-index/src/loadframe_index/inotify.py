@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import MachineError
-from loadframe_index import kernel
+from loadframe_index import syscalls
 from loadframe_index.beneath import joined, shown
-from loadframe_index.readers import (
+from loadframe_index.log_readers import (
     ATTRIB,
     CLOSE_WRITE,
     CREATE,
@@ -69,7 +69,7 @@ class Inotify(OfKernel):
         instances = f"{LIMITS}/inotify/max_user_instances"
         remedy = f"End other programs of this user that use inotify, or raise {instances}."
         with self._opening(root, lambda _: remedy):
-            self._queue = kernel.inotify_init()
+            self._queue = syscalls.inotify_init()
         self._paths: dict[int, bytes] = {}
         self._leaving: dict[int, tuple[bytes, bool]] = {}
         """The first halves of renames by their cookies: the path, and whether it is a directory."""
@@ -85,7 +85,7 @@ class Inotify(OfKernel):
     def read(self, timeout_s: float) -> Records:
         waited = dict(self._leaving)
         lost = ""
-        if kernel.readable(self._queue, 0 if waited else timeout_s):
+        if syscalls.readable(self._queue, 0 if waited else timeout_s):
             for event in events(os.read(self._queue, READ_BYTES)):
                 if event.mask & OVERFLOW:
                     lost = self._overflowed()
@@ -97,7 +97,7 @@ class Inotify(OfKernel):
         if lost:
             self._leaving.clear()
             self._watch_below(b"", record=False)
-        drained = not self._leaving and not kernel.readable(self._queue)
+        drained = not self._leaving and not syscalls.readable(self._queue)
         return Records(self._taken(), lost, drained)
 
     def _take(self, event: Event) -> None:
@@ -140,7 +140,7 @@ class Inotify(OfKernel):
         watches = [number for number, at in self._paths.items() if at == path or at.startswith(path + b"/")]
         for watch in watches if is_directory else ():
             with suppress(OSError):  # the directory, and its watch with it, may be gone already
-                kernel.inotify_rm_watch(self._queue, watch)
+                syscalls.inotify_rm_watch(self._queue, watch)
             self._paths.pop(watch, None)
 
     def _watch_below(self, top: bytes, *, record: bool) -> None:
@@ -191,7 +191,7 @@ class Inotify(OfKernel):
 
     def _add(self, listing: int, path: bytes) -> int:
         try:
-            return kernel.inotify_add_watch(self._queue, listing, WATCHED)
+            return syscalls.inotify_add_watch(self._queue, listing, WATCHED)
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise

@@ -19,12 +19,12 @@ from pathlib import Path
 from loadframe.errors import MachineError
 from loadframe.model import Requirement
 from loadframe.workloads.request_log import RECORD
+from loadframe_index.applying import Following
 from loadframe_index.config import STATISTICS, InFolder, exit_status
 from loadframe_index.entries import Change
 from loadframe_index.fanotify import Fanotify
-from loadframe_index.following import Following
 from loadframe_index.inotify import Inotify
-from loadframe_index.readers import Reader, Records, shown_limit
+from loadframe_index.log_readers import Reader, Records, shown_limit
 from loadframe_index.recorded import Injected, Recorded
 from loadframe_index.store import Store, connect
 

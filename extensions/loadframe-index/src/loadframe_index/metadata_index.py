@@ -23,13 +23,13 @@ from loadframe.workloads.driving import ProcessDriver, start_together
 from loadframe.workloads.forking import Worker
 from loadframe.workloads.options import choice, number, rules, switch, text, whole
 from loadframe.workloads.request_log import RECORD
-from loadframe_index import comparing, metadata_cold, trees
+from loadframe_index import metadata_cold, seeded, verifying
 from loadframe_index import store as stores
 from loadframe_index.beneath import shown
 from loadframe_index.config import BOARD, Config
 from loadframe_index.keeping import INJECTED, Keeping, permitted
+from loadframe_index.seeded import Shape
 from loadframe_index.store import INDEXES, Store, StoreError
-from loadframe_index.trees import Shape
 
 MOST_FILES = 1_000
 MOST_PROCESSES, MOST_THREADS = 64, 256
@@ -41,7 +41,7 @@ class MetadataIndexOptions:
     tree: str = text("", "a folder to scan, which is only read; without one a tree is made")
     entries: int = whole(100_000, 1, MOST_ENTRIES, "entries of the tree that is made")
     files_per_directory: int = whole(30, 1, MOST_ENTRIES, "files in each directory of the tree that is made")
-    depth: int = whole(5, 1, trees.MOST_DEPTH, "how deep its directories are; 1: all are in its root")
+    depth: int = whole(5, 1, seeded.MOST_DEPTH, "how deep its directories are; 1: all are in its root")
     median_bytes: int = whole(
         16_384, 0, 1 << 40, "median of its files' sizes, which are log-normal; they have no content"
     )
@@ -220,8 +220,8 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             return
         with _connected(endpoint) as store:
             if self.runs_to_completion and ran.entries is None:
-                comparing.check_size(store, ran.config, ran.load)
-            wrong = comparing.lacking(store, ran.config, ran.entries) or self._other_answers(store, ran)
+                verifying.check_size(store, ran.config, ran.load)
+            wrong = verifying.lacking(store, ran.config, ran.entries) or self._other_answers(store, ran)
         if wrong:
             raise WorkloadError(
                 f"The database does not have what the pipeline acknowledged: {wrong}.",
@@ -238,11 +238,11 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         """After the first whole scan of a tree: where the database differs from du and find, in words. In a user's
         tree, which may change meanwhile, a difference is no error."""
         tree, known = ran.config.tree, self._prepared.compared
-        if not self.runs_to_completion or tree in known or not comparing.whole_scans(ran.config):
+        if not self.runs_to_completion or tree in known or not verifying.whole_scans(ran.config):
             return ""
         of = "the tree" if ran.entries is None else f"the tree of {ran.entries:,} entries"
-        known[tree] = comparing.compared(store, Path(tree), of, ran.load)
-        return "" if ran.entries is None else "; ".join(comparing.differing(known[tree]))
+        known[tree] = verifying.compared(store, Path(tree), of, ran.load)
+        return "" if ran.entries is None else "; ".join(verifying.differing(known[tree]))
 
     def remove(self, endpoint: Endpoint) -> None:
         if endpoint.kind in databases.KINDS:
@@ -274,9 +274,9 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         if shape not in made:
             if not (place := folder / "trees").exists():
                 make_private(place, self.allowance.user)
-                trees.spread(place)
-            made[shape] = trees.apart(place)
-        trees.make(made[shape], shape)
+                seeded.spread(place)
+            made[shape] = seeded.apart(place)
+        seeded.make(made[shape], shape)
         return str(made[shape]), options.entries
 
     def _index(self, endpoint: Endpoint, config: Config, folder: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from loadframe.errors import MachineError
 from loadframe.system.files import regular_file
 from loadframe_index.entries import KINDS, Change
-from loadframe_index.readers import Reader, Records
+from loadframe_index.log_readers import Reader, Records
 
 LONGEST_LINE = 1 << 20
 """Bytes: two paths of any length that a file system gives back, and some."""

@@ -21,10 +21,10 @@ from loadframe.errors import RunError
 from loadframe.formats.json_text import write_json
 from loadframe.reporting.html import hashes, own_scripts
 from loadframe.reporting.openmetrics import CONTENT_TYPE
-from loadframe_live import places as files
+from loadframe_live import shown
 from loadframe_live.follower import Follower, Metrics
 from loadframe_live.hub import Hub, TooManySubscribers
-from loadframe_live.places import Places
+from loadframe_live.shown import Places
 from loadframe_live.view import RUN, Reads
 
 ASSETS = {
@@ -128,7 +128,7 @@ REPORT_POLICY = (
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
 """A report may be foreign: it is shown without an origin, it runs only the scripts that Loadframe itself puts into
-reports, and it can request nothing. Its links lead to the files of its own run (places.py)."""
+reports, and it can request nothing. Its links lead to the files of its own run (shown.py)."""
 
 
 def application(places: Places, hub: Hub, known: Secrets, hosts: Callable[[], frozenset[str]], reads: Reads) -> ASGIApp:
@@ -158,7 +158,7 @@ def application(places: Places, hub: Hub, known: Secrets, hosts: Callable[[], fr
             return _says(401, "Open the report from the live page.")
         request.scope["state"][HAS_KEY] = True
         if name:
-            return await asyncio.to_thread(files.answer, places, run_id, name)
+            return await asyncio.to_thread(shown.answer, places, run_id, name)
         page = await asyncio.to_thread(lambda: places.find(run_id).report())
         policy = REPORT_POLICY.format(scripts=hashes(own_scripts()))
         return Response(page, media_type="text/html", headers={"Content-Security-Policy": policy})

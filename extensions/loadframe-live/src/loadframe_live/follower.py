@@ -12,7 +12,7 @@ from loadframe.reporting.openmetrics import text
 from loadframe.runs.folder import RunFolder
 from loadframe_live.hub import Hub
 from loadframe_live.openmetrics import FAMILIES, samples_of
-from loadframe_live.places import Places, WatchMetrics, WatchView, watches
+from loadframe_live.shown import Places, WatchMetrics, WatchView, watches
 from loadframe_live.view import Reads, RunView
 
 View = RunView | WatchView

@@ -21,7 +21,7 @@ from loadframe.errors import MachineError
 from loadframe.host.signals import STOPPING
 from loadframe_live.app import HAS_KEY, Secrets, application
 from loadframe_live.hub import MOST_SUBSCRIBERS, Hub
-from loadframe_live.places import Places
+from loadframe_live.shown import Places
 from loadframe_live.view import Reads
 
 ADDRESS = "127.0.0.1"

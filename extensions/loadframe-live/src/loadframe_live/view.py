@@ -11,9 +11,9 @@ from loadframe.ledger.rules import rules_for
 from loadframe.model import FLAGS, REACHED, CaseStudy, Finding, Limit, RunAnswer, Step, TargetState
 from loadframe.reporting import quality_words, verdict_words, words
 from loadframe.reporting.reports import form_of
-from loadframe.runs.entries import PROGRESS, BenchFacts, Told
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.formats import decode
+from loadframe.runs.lines import PROGRESS, BenchFacts, Told
 from loadframe.runs.record import describe_study
 from loadframe.study.exposed_tables import LimitTable
 from loadframe.units import show

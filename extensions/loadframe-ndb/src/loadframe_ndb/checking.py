@@ -13,9 +13,9 @@ from loadframe.formats.named_files import read_up_to
 from loadframe.host.leases import Lease
 from loadframe.host.processes import online_cpus
 from loadframe.host.state import scratch_directory
-from loadframe.kinds.mysql.options import parse_options
+from loadframe.kinds.mysql.option_files import parse_options
 from loadframe.recording.procfs import parse_meminfo, parse_process_status
-from loadframe.runs.entries import read_host
+from loadframe.runs.lines import read_host
 from loadframe.units import show
 from loadframe_ndb.config import LOCAL, NODES, Cluster, Config, Node, cluster_of, read_config
 from loadframe_ndb.config_rules import Case, Hosts, SqlNode, check

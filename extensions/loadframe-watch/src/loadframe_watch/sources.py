@@ -98,7 +98,7 @@ class DatabaseCounters(Counters):
 
         from loadframe.connections.mariadb_connection import Reach, connect, tls_of
         from loadframe.connections.unix_socket import open_socket, peer, peer_user
-        from loadframe.kinds.mysql.options import read_client_options
+        from loadframe.kinds.mysql.option_files import read_client_options
 
         given = self._address
         options = read_client_options(Path(given["option_file"])) if given["option_file"] else {}

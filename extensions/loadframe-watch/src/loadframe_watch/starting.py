@@ -89,7 +89,7 @@ def begin(plan: WatchPlan) -> NoReturn:
     descriptor = os.memfd_create("loadframe-watch-plan", 0)
     os.write(descriptor, text.encode())
     os.set_inheritable(descriptor, True)
-    command = python("loadframe_watch.process", str(descriptor))
+    command = python("loadframe_watch.daemon", str(descriptor))
     sys.stdout.flush()
     sys.stderr.flush()
     try:

@@ -23,7 +23,7 @@ from loadframe_watch.records import LOADLESS, WatchAlarm, WatchPlan
 from loadframe_watch.unit import Unit
 
 if TYPE_CHECKING:
-    from loadframe_watch.process import RealChildren, RealReader
+    from loadframe_watch.daemon import RealChildren, RealReader
 
 LEDGER_S, LEDGER_SHARE = 600.0, 0.00003
 """Seconds between looks at all limits, and their share of a core. A look takes 50 to 100 ms, as much as 50 samples."""

@@ -26,7 +26,7 @@ from loadframe.kinds.base import ServerAddress
 from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.database import SCHEMA, AttachedDatabase
 from loadframe.kinds.mysql.counters import MARIADB, MARIADB_CATALOGUE, MYSQL, MYSQL_CATALOGUE, Counting
-from loadframe.kinds.mysql.options import configured_options, read_client_options
+from loadframe.kinds.mysql.option_files import configured_options, read_client_options
 from loadframe.model import Endpoint, SettingValue
 
 ANSWER_BYTES = 4 * MIB

@@ -19,8 +19,8 @@ from loadframe.kinds.base import ServerAddress
 from loadframe.kinds.catalogue import SettingSpec, on_or_off
 from loadframe.kinds.database import SCHEMA, AttachedDatabase
 from loadframe.kinds.own_counts import Waited
-from loadframe.kinds.postgres.control import PORT, Control, in_our_units
 from loadframe.kinds.postgres.counters import ASKED, CATALOGUE, OLDEST, WAITING, counted, statement
+from loadframe.kinds.postgres.session import PORT, Control, in_our_units
 from loadframe.model import Endpoint, SettingValue
 
 PASSWORD = "PGPASSWORD"

@@ -20,7 +20,6 @@ from loadframe.kinds.database import DatabaseTarget, check_passed_on
 from loadframe.kinds.kind import Attachable, KindOfTarget, SettingsFile
 from loadframe.kinds.own_counts import LogCounts, Waited
 from loadframe.kinds.postgres.attached import CHILDREN, PASSWORD, AttachedPostgres, host_of, word
-from loadframe.kinds.postgres.control import PORT, Control
 from loadframe.kinds.postgres.counters import (
     ASKED,
     CATALOGUE,
@@ -33,6 +32,7 @@ from loadframe.kinds.postgres.counters import (
     counted,
     statement,
 )
+from loadframe.kinds.postgres.session import PORT, Control
 from loadframe.kinds.private_server import KILL_TIMEOUT_S, Package, ask, do_all, write_readable, write_secret
 from loadframe.model import Endpoint, Requirement, SettingValue, TargetState
 

@@ -13,10 +13,10 @@ from loadframe.host.processes import Resources
 from loadframe.kinds.base import Target
 from loadframe.kinds.kind import OF_STUDY, KindOfTarget
 from loadframe.kinds.service.discovery import where
-from loadframe.kinds.service.files import ENDINGS, PACKAGES
+from loadframe.kinds.service.file_settings import ENDINGS, PACKAGES
+from loadframe.kinds.service.placeholders import CATALOGUE, KIND, PLACE, catalogue, knob_of, places, texts_of, tunable
 from loadframe.kinds.service.read_back import FORM
 from loadframe.kinds.service.target import RunningService, ServiceTarget
-from loadframe.kinds.service.words import CATALOGUE, KIND, PLACE, catalogue, knob_of, places, texts_of, tunable
 from loadframe.metrics.exposed import OF
 from loadframe.model import Requirement
 from loadframe.study.declaration import TargetTable

@@ -11,8 +11,8 @@ from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.said import why, words
 from loadframe.kinds.own_counts import LogCounts
-from loadframe.kinds.service import files
-from loadframe.kinds.service.words import filled
+from loadframe.kinds.service import file_settings
+from loadframe.kinds.service.placeholders import filled
 from loadframe.model import SettingValue
 from loadframe.study.exposed_tables import address_of
 from loadframe.study.service_tables import ReadBackTable, ReadyTable
@@ -66,8 +66,8 @@ def read(
         place, key = filled(table.json_, values), table.field
         text = _answer(name, place)
     try:
-        format_ = "json" if not table.file else table.format or files.of_name(Path(place).name)
-        value = files.found(text, format_, key)
+        format_ = "json" if not table.file else table.format or file_settings.of_name(Path(place).name)
+        value = file_settings.found(text, format_, key)
     except ValueError as error:
         no_json = f"{place} answers with what is no JSON ({words(error)})"
         raise _unread(name, f"{place}: {error}" if table.file else no_json) from error

@@ -16,9 +16,9 @@ from loadframe.host.processes import Allowance, runnable, unreachable
 from loadframe.kinds.behind import family
 from loadframe.kinds.private_server import CHECK_TIMEOUT_S, DIED, TAIL_BYTES, PrivateServer
 from loadframe.kinds.service.discovery import Found, find, where
-from loadframe.kinds.service.files import Files
+from loadframe.kinds.service.file_settings import Files
+from loadframe.kinds.service.placeholders import filled, not_passed, of_environment, passed, places, shown, texts_of
 from loadframe.kinds.service.read_back import Readiness
-from loadframe.kinds.service.words import filled, not_passed, of_environment, passed, places, shown, texts_of
 from loadframe.model import TargetState
 from loadframe.study.declaration import TargetTable
 from loadframe.study.service_tables import ReadyTable, WithTable

@@ -24,12 +24,12 @@ from loadframe.kinds.behind import family
 from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.exposed import Exposure, sources_of, stage_files
 from loadframe.kinds.private_server import PrivateTarget
-from loadframe.kinds.service import files
+from loadframe.kinds.service import file_settings
 from loadframe.kinds.service.discovery import Found, find, name_of, where
-from loadframe.kinds.service.files import OwnFile
+from loadframe.kinds.service.file_settings import OwnFile
+from loadframe.kinds.service.placeholders import KIND, catalogue, filled, knob_of, of_environment, passed, shown
 from loadframe.kinds.service.read_back import read
 from loadframe.kinds.service.server import Company, Server, started_by
-from loadframe.kinds.service.words import KIND, catalogue, filled, knob_of, of_environment, passed, shown
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study.declaration import TargetTable
 
@@ -260,7 +260,7 @@ class RunningService:
 
     def _file(self, name: str) -> OwnFile:
         tables = [table for table in self._target.setting.values() if table.file == name]
-        return OwnFile(Path(name), tables[0].format or files.of_name(name), [table.key for table in tables])
+        return OwnFile(Path(name), tables[0].format or file_settings.of_name(name), [table.key for table in tables])
 
     def _silent(self) -> str | None:
         if not self.pids():

@@ -14,7 +14,7 @@ from loadframe.model import Step
 from loadframe.progress import counted
 from loadframe.runs.folder import RunFolder
 from loadframe_watch.growth import size_forecast
-from loadframe_watch.growth.following import Followed, Following, by_rates, followed
+from loadframe_watch.growth.lag import Followed, Following, by_rates, followed
 from loadframe_watch.growth.size_forecast import UNKNOWN_MEMORIES, GrowthForecast
 from loadframe_watch.growth.size_law import FEWEST, LoadWindow
 

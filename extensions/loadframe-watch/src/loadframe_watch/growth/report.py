@@ -8,7 +8,7 @@ from loadframe.model import Estimate
 from loadframe.reporting import document as doc
 from loadframe.reporting import rounding, terminal
 from loadframe.reporting.json_shapes import Json, json_object
-from loadframe_watch.growth.following import Followed, Following
+from loadframe_watch.growth.lag import Followed, Following
 from loadframe_watch.growth.size_forecast import GrowthForecast, GrowthPoint, GrowthScored, MemoryEnd
 
 

@@ -26,7 +26,7 @@ from loadframe_watch.observed.records import (
     ObservedDemand,
     RegimeChange,
 )
-from loadframe_watch.observed.rows import FEWEST_ROWS, LEAST_RANGE, Level, Rows, named, use_of
+from loadframe_watch.observed.selection import FEWEST_ROWS, LEAST_RANGE, Level, Rows, named, use_of
 from loadframe_watch.saturation_of_rows import FULL, NEAR, OfRows, bend, of_rows
 
 AFTER_CHANGE = 0.15

@@ -19,10 +19,10 @@ from loadframe.errors import MissingTool, StudyError, WorkloadError
 from loadframe.host.environment import located
 from loadframe.model import AnswerCompared, AnswersCompared
 from loadframe.workloads import step_files
-from loadframe_index.answers import Wanted, find, usage
 from loadframe_index.beneath import joined, shown
 from loadframe_index.config import RESULT, Config
 from loadframe_index.entries import id_of
+from loadframe_index.queries import Wanted, find, usage
 from loadframe_index.store import Store
 
 PATIENCE_S = 3600.0

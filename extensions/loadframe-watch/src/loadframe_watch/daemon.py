@@ -1,4 +1,4 @@
-"""The lasting process: `python -P -m loadframe_watch.process DESCRIPTOR`, with a WatchPlan as JSON in that file. Light,
+"""The lasting process: `python -P -m loadframe_watch.daemon DESCRIPTOR`, with a WatchPlan as JSON in that file. Light,
 with all that it imports: no numpy, polars or pydantic (tests/test_for_real.py checks)."""
 
 import math

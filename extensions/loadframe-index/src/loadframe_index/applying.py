@@ -15,7 +15,7 @@ from pathlib import Path
 
 from loadframe_index.beneath import Beneath, Passed, below, looked_up
 from loadframe_index.entries import Change, Entry, id_of, split
-from loadframe_index.readers import Reader
+from loadframe_index.log_readers import Reader
 from loadframe_index.store import Batch, Row, Store, as_signed, parts, rows_of
 
 ROWS_AT_ONCE = 10_000

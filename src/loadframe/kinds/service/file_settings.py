@@ -21,7 +21,7 @@ from loadframe.formats.toml_text import TomlError, parse_toml
 from loadframe.host.privilege import Privilege, ids_of
 from loadframe.host.processes import read_as
 from loadframe.host.state import private_folder, state_directory, write_durably
-from loadframe.kinds.service.words import filled, shown
+from loadframe.kinds.service.placeholders import filled, shown
 from loadframe.model import SettingValue, TargetState
 from loadframe.study.declaration import TargetTable
 from loadframe.system.files import Folder, Whose
