@@ -203,6 +203,24 @@ def test_the_cgroup_of_a_component_is_followed_until_it_is_gone(tmp_path: Path) 
     assert not [name for name in ticks[-1].entries if name.startswith("target:")]
 
 
+def test_the_limits_of_a_cgroup_are_read_again_as_a_step_begins(tmp_path: Path) -> None:
+    """Seen: the quota of the state before stood beside the use of the state after, "404 % of what its cage allows"."""
+    group = tmp_path / "group"
+    group.mkdir()
+    (group / "memory.max").write_text("1\n")
+    name = f"target:cgroup:{group}/memory.max"
+    with Recorder(tmp_path / "a.lfr", interval_s=INTERVAL_S) as recorder:
+        recorder.follow_cgroup("target", [group])
+        wait_until_recorded(recorder, name)
+        (group / "memory.max").write_text("2\n")
+        recorder.mark("step-start", warmup_s=0.5, window_s=1.0)
+        before = len(wait_until_recorded(recorder, "mark:step-start"))
+        ticks = wait_until_recorded(recorder, "mark:step-start", before + 2)
+    marked = next(number for number, tick in enumerate(ticks) if "mark:step-start" in tick.entries)
+    first = next(tick for tick in ticks[marked:] if tick.sample)
+    assert first.entries[name] == b"2\n"
+
+
 @pytest.mark.parametrize("asked", ["flush", "stop"])
 def test_the_answer_to_a_question_that_was_interrupted_is_not_taken_for_that_to_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str

@@ -72,6 +72,10 @@ class HeldFiles:
             return
         held.append((self.source(source), descriptor))
 
+    def hasten(self) -> None:
+        """What is read once per second is due at the next tick."""
+        self._next_second_s = 0.0
+
     def is_second(self, now_s: float) -> bool:
         """Whether what is read once per second is due; then it is not for a second."""
         if due := now_s >= self._next_second_s:

@@ -143,6 +143,8 @@ class RecorderProcess:
                 match command:  # look at sockets within the windows of steps: one without its length counts as no step
                     case {"kind": "step-start", "warmup_s": float() as warmup_s, "window_s": float() as window_s}:
                         self.sockets.schedule.begin_step(command["at_s"], warmup_s, window_s)
+                        for cgroup in self._cgroups.values():
+                            cgroup.hasten()  # its limits may be those of another state now
                     case {"kind": "step-end"}:
                         self.sockets.schedule.end_step()
             case "flush":
