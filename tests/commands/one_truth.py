@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import loadframe
-from loadframe.diagnosis.windows import acts_from, explained
+from loadframe.diagnosis.windows import explained
 from loadframe.errors import RunError
 from loadframe.experiments.reading import answer_of
 from loadframe.model import (
@@ -269,8 +269,6 @@ def a_limit_runs_out_where_its_finding_begins(run: RunFolder, case: CaseStudy) -
     """Seen: a writer lock at 2 workers in the answer, at 2.2 in the exports."""
     for state in case.rounds:
         begins = {finding.id: finding.reached_at for finding in state.findings if finding.reached_at is not None}
-        if state.findings and (acts := acts_from(state, state.findings[0])) is not None:
-            begins[state.findings[0].id] = acts
         there = {limit.id: limit.exhausted_at for limit in state.limits if limit.id in begins}
         assert {name: at and at.load for name, at in there.items()} == {name: begins[name].load for name in there}
 

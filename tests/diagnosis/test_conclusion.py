@@ -200,6 +200,15 @@ def test_a_limit_that_is_full_at_the_bend_comes_before_one_that_would_be_full_ab
         assert found.id == "process.cpus", "full, and nothing bends there"
 
 
+def test_what_was_moved_and_is_full_again_comes_before_what_a_line_fills_later() -> None:
+    """Seen: a stage with two workers raised to eight, all at work from 11 on, and another "next, at 23"."""
+    kept, full, later = trial("raise", 4.0), limit("disk.fsync", 4), limit("cache", 1.5 * HIGHEST)
+    found = conclusion.next_limit([one_round(kept), one_round(limits=(full, later), growth=0.5)])
+    assert found is not None and (found.id, found.load) == ("disk.fsync", 4)
+    other = conclusion.next_limit([one_round(kept), one_round(limits=(replace(full, id="x"), later), growth=0.5)])
+    assert other is not None and other.id == "cache"
+
+
 def test_a_setting_that_was_raised_is_next_at_its_new_value() -> None:
     raised = replace(limit("cache.size", 400), setting="cache_size", ceiling=2000.0)
     kept = trial("raise", 4.0)

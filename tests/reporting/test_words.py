@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from loadframe.analysis.comparison import verdict_at_end
 from loadframe.analysis.curve import LevelSample, fit
 from loadframe.diagnosis import conclusion
+from loadframe.experiments.examination import placed
 from loadframe.metrics import METRICS
 from loadframe.model import (
     DRIVER_BESIDE,
@@ -207,7 +208,8 @@ def test_a_change_that_costs_throughput_at_the_load_of_the_answer_leads_with_whe
     (variant,) = farm.variants
     worse = replace(variant.gain, after=0.5 * variant.gain.before, ratio=0.5, low=0.45, high=0.55)
     rest = tuple(one for one in variant.levels if one.load != variant.at)
-    best = max(rest, key=lambda one: one.low)
+    best = max((one for one in rest if not one.from_curves), key=lambda one: one.low)
+    assert best != max(rest, key=lambda one: one.low), "what the curves alone give does not lead"
     said = answers.answer(replace(farm, variants=(replace(variant, levels=(*rest, worse)),)))
     assert f"{verdict_words.led_ratio(best)}x at {best.load:g} active jobs; 0.50x at 320 active jobs" in said, said
 
@@ -477,12 +479,12 @@ def test_one_load_where_the_cause_and_the_curve_agree_and_both_with_the_reason_w
     def said(cause: LoadInterval) -> str:
         found = (replace(first.findings[0], id="memory.mmap_page_faults", reached_at=cause),)
         one = replace(first, curve=replace(first.curve, knee=knee, cliff=None), findings=found)
-        return answers.answer(replace(farm, rounds=(one, farm.rounds[1])))
+        return answers.answer(replace(farm, rounds=(placed(one), farm.rounds[1])))
 
     agreeing = said(LoadInterval(140.0, 125.0, 155.0))
     assert agreeing.startswith("Throughput drops at about 150 active jobs: ") and "140" not in agreeing
     apart = said(LoadInterval(60.0, 50.0, 70.0))
-    assert apart.startswith("Throughput drops at about 60 active jobs: ")
+    assert apart.startswith("A limit is reached at about 60 active jobs: "), "the throughput drops elsewhere"
 
 
 def test_a_bend_that_no_limit_explains_is_the_curves(farm: Investigation) -> None:
@@ -719,3 +721,10 @@ def test_only_a_limit_is_called_the_next_limit(farm: Investigation) -> None:
     assert next_step(farm).limit
     stopped = replace(farm, outcome=replace(farm.outcome, kind="stopped-answering"))
     assert not next_step(stopped).limit
+
+
+def test_beside_other_programs_the_target_has_no_limit_and_no_advice(farm: Investigation) -> None:
+    """Seen: "the target's own limit was not judged", then "Next: the CPUs are saturated" and "give it more CPUs"."""
+    inv = of_service(farm, "limit-without-remedy", Finding("cpu.others", "others take the CPU", None, (), 0.9))
+    inv = replace(inv, next_limit=NextLimit("cpu.saturated", 4.0, "the CPUs", "full"))
+    assert answers.answer(inv).endswith("the target's own limit was not judged.")

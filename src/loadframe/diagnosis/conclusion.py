@@ -13,7 +13,7 @@ from loadframe.diagnosis.operational import OPERATIONAL
 from loadframe.diagnosis.plateau import is_flat
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
 from loadframe.diagnosis.sizes import in_service_by
-from loadframe.diagnosis.windows import acts_from, bend_intervals, bend_of, explains_bend
+from loadframe.diagnosis.windows import bend_intervals, bend_of, explains_bend
 from loadframe.knowledge.families import in_series
 from loadframe.model import (
     CLIENT_AXES,
@@ -76,9 +76,9 @@ FURTHEST = 2.0
 
 
 def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
-    """An open cause of the last state, that of its bend first; else a limit measured as full at the bend; else one that
-    a kept change has raised, or as many requests served at once; else the one that a straight line fills first, up to
-    FURTHEST times the highest load."""
+    """An open cause of the last state, that of its bend first; else a limit measured as full at the bend, or what was
+    raised and is full again; else one that a kept change has raised, or as many requests served at once; else the one
+    that a straight line fills first, up to FURTHEST times the highest load."""
     last, kept = rounds[-1], kept_trials(rounds)
     settled = {cause for trial in last.tried if trial.kept for cause in trial.remedy.addresses}
     open_ = [
@@ -88,7 +88,7 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
     if open_:
         at_bend = [finding for finding in open_ if bend_intervals(last.curve) and explains_bend(finding)]
         first = (at_bend or open_)[0]
-        at = first.reached_at if settled else acts_from(last, first)  # the bend may belong to what is settled
+        at = first.reached_at
         return NextLimit(first.id, None if at is None else at.load, first.title, first.explanation)
     # the room of a queue fills because of the next stage
     limits = [limit for limit in last.limits if not (limit.id.endswith(".queue") and in_series(limit.id))]
@@ -97,6 +97,9 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
     full = [limit for limit, at in placed if at.how == "measured" and any(map(at.meets, bend_intervals(last.curve)))]
     if full:
         return _as_next(full[0], "its use is at the ceiling of {ceiling} where the last curve bends")
+    moved = {cause for trial in kept for cause in trial.remedy.addresses}
+    if again := [limit for limit, at in placed if at.how == "measured" and limit.id in moved]:
+        return _as_next(again[0], "it is at its ceiling of {ceiling} again")
     furthest = FURTHEST * last.curve.points[-1].load
     within = [limit for limit, at in placed if at.how == "extrapolated" and at.load <= furthest]
     larger = {
@@ -167,6 +170,8 @@ def outcome(
     )
 
 
+WORTH_MORE = 1.05
+"""A smaller gain is not worth more time; our choice."""
 FEWEST_ALIKE = 3
 """Blocks that all show a gain: with equal states one trial in eight does."""
 
@@ -183,6 +188,7 @@ def unfinished(
         and trial.reported.has_ratio
         and len(trial.reported.block_ratios) >= FEWEST_ALIKE
         and min(trial.reported.block_ratios) > 1
+        and trial.reported.ratio > WORTH_MORE
         # Where a warm-up had not ended, more blocks would not prove it, unless others already did.
         and (not trial.reported.unsettled_at or trial.verdict.decision == "better")
     ]

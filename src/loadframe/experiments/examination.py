@@ -97,7 +97,7 @@ def examine(
         ruled_out=ruled_out,
     )
     return Examined(
-        round=replace(round_, limits=tuple(_where_it_acts(round_, limit) for limit in limits)),
+        round=placed(round_),
         situation=Situation(
             target_kind=target_kind,
             state=state,
@@ -112,16 +112,21 @@ def examine(
     )
 
 
-def _where_it_acts(round_: Round, limit: Limit) -> Limit:
-    finding = next((finding for finding in round_.findings if finding.id == limit.id), None)
-    at = None if finding is None else finding.reached_at
-    if finding is not None and finding == round_.findings[0]:
-        at = acts_from(round_, finding)
-    if at is None:
-        return limit
-    if limit.exhausted_at is None:
-        return replace(limit, exhausted_at=Saturation(at.load, at.low, at.high, "measured", "bracket"))
-    return replace(limit, exhausted_at=replace(limit.exhausted_at, load=at.load, low=at.low, high=at.high))
+def placed(round_: Round) -> Round:
+    """The first finding acts from the bend where its own evidence agrees, and a limit runs out where its finding
+    begins."""
+    findings = list(round_.findings)
+    at = next((number for number, finding in enumerate(findings) if finding.status != "refuted"), None)
+    if at is not None:
+        findings[at] = replace(findings[at], reached_at=acts_from(round_, findings[at]))
+    begins = {finding.id: finding.reached_at for finding in findings if finding.reached_at is not None}
+    limits = []
+    for limit in round_.limits:
+        if (start := begins.get(limit.id)) is not None:
+            known = limit.exhausted_at or Saturation(start.load, start.low, start.high, "measured", "bracket")
+            limit = replace(limit, exhausted_at=replace(known, load=start.load, low=start.low, high=start.high))
+        limits.append(limit)
+    return replace(round_, findings=tuple(findings), limits=tuple(limits))
 
 
 def ledger_of(

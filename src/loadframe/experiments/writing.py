@@ -22,7 +22,7 @@ from loadframe.diagnosis.conclusion import kept_trials, net_changes
 from loadframe.diagnosis.windows import blind_counters
 from loadframe.entry_points import READERS_GROUP, not_installed, registered
 from loadframe.errors import OutsideFault, RecordingError, RunError, StudyError
-from loadframe.experiments.examination import examine
+from loadframe.experiments.examination import examine, placed
 from loadframe.experiments.profiling import profiles_of, with_collecting
 from loadframe.experiments.proof import compared, in_blocks, level_ratios, verdict_on
 from loadframe.experiments.side_by_side import alternatives_of
@@ -248,7 +248,7 @@ def _from_all_steps(rounds: Sequence[Round], steps: Steps, study: Study) -> list
                 replace(renewed.get(old.id, old), status=old.status, mechanism=old.mechanism) for old in round_.findings
             )
             curve, limits, ruled_out = again.curve, again.limits, again.ruled_out
-            round_ = replace(round_, curve=curve, limits=limits, findings=findings, ruled_out=ruled_out)
+            round_ = placed(replace(round_, curve=curve, limits=limits, findings=findings, ruled_out=ruled_out))
         whole.append(round_)
     shown = {item.metric for round_ in whole for finding in round_.findings for item in finding.evidence}
     shown |= {limit.use_metric for round_ in whole for limit in round_.limits} | time_spent.metrics()

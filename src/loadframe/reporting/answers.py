@@ -5,7 +5,7 @@ import math
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.sizes import SERVED_AT_A_TIME, SETTING, THE_SETTING
-from loadframe.diagnosis.windows import acts_from, explained
+from loadframe.diagnosis.windows import explained
 from loadframe.model import (
     OTHERS,
     RATE_AXES,
@@ -46,7 +46,7 @@ def lines(inv: Investigation) -> list[str]:
 def next_line(inv: Investigation) -> str:
     """ "Next: the table cache, at 420 jobs (suspected)."; "" where `lines` say it, or it is not known."""
     limit, gained = inv.next_limit, inv.outcome.kind == "gained"
-    if inv.outcome.kind in NOT_OF_THE_TARGET or (limit is None and not gained):
+    if inv.outcome.kind in NOT_OF_THE_TARGET or (limit is None and not gained) or facts.main_id(inv) == OTHERS:
         return ""
     if limit is None:
         return f"Next: {next_step.none_in_sight(inv)}"
@@ -134,8 +134,8 @@ def _short(title: str) -> str:
 
 def _start(inv: Investigation, finding: Finding) -> str:
     unit, curve = inv.study.load_unit, inv.rounds[0].curve
-    reached, acts = finding.reached_at, acts_from(inv.rounds[0], finding)
-    if reached is None or acts is None:
+    reached = finding.reached_at
+    if reached is None:
         return "Throughput is limited"
     loads = [point.load for point in curve.points]
     bends_nowhere = curve.knee is None and curve.cliff is None
@@ -149,12 +149,10 @@ def _start(inv: Investigation, finding: Finding) -> str:
         if lowest == 1:
             return f"One {where.removeprefix('1 ')} already hits the limit"
         return f"{where} already hit the limit"
-    place = words.about_load(acts, unit)
-    if curve.shape in ("cliff", "decline"):
-        return f"Throughput drops at {place}"
-    if bends_nowhere:
-        return f"From {place} on, something runs out"
-    return f"Throughput stops growing at {place}"
+    place = words.about_load(reached, unit)
+    if bends_nowhere or (curve.knee is not None and not reached.meets(curve.knee)):
+        return f"A limit is reached at {place}"
+    return f"Throughput {'drops' if curve.shape in ('cliff', 'decline') else 'stops growing'} at {place}"
 
 
 def _bend(inv: Investigation) -> str:
@@ -173,6 +171,8 @@ def _peak(inv: Investigation, state: StateSummary) -> str:
 def _action(inv: Investigation) -> str:
     """Where no change was kept. The limit stands in the line before, another limit in the next line."""
     step = next_step.next_step(inv)
+    if facts.main_id(inv) == OTHERS:
+        return ""
     if not step.limit or inv.next_limit is None:
         return step.action
     if not next_line(inv) and (moves := next_step.what_moves(inv, inv.next_limit)):
@@ -212,7 +212,8 @@ SMALL = 1.2
 
 def _gain(variant: Variant, unit: str) -> str:
     """At the load of the answer, where else there is none or a gain, and what it gives up."""
-    at, best = variant.gain, max(variant.levels, key=lambda level: level.low)
+    in_turns = [level for level in variant.levels if not level.from_curves]
+    at, best = variant.gain, max(in_turns or variant.levels, key=lambda level: level.low)
     times = f"{verdict_words.led_ratio(at)}x" if at.decided else "none" if _is_none(at) else "no proven gain"
     gain = f"{times} at {words.load(at.load, unit)}"
     levels = sorted(variant.levels, key=lambda level: level.load)

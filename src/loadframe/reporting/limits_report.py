@@ -1,6 +1,5 @@
 """Limits at one moment as a document, of a run and of hosts as tables, and as panels over the load."""
 
-import itertools
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -9,7 +8,7 @@ from functools import reduce
 from statistics import median
 
 from loadframe.metrics import metric as metric_of
-from loadframe.model import FleetLimit, Investigation, LedgerNow, Limit
+from loadframe.model import FleetLimit, Investigation, LedgerNow, Limit, Saturation
 from loadframe.model.limit import REACHED
 from loadframe.progress import counted
 from loadframe.reporting import curve_report, facts, finding_words, plots, rounding, terminal, words
@@ -179,21 +178,16 @@ def _of_host(fleet_limit: FleetLimit) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """shares: by state (before, after) and level the median use over the ceiling: a single step that reaches the
-    ceiling does not make it full."""
+    """shares: by state (before, after) and level the median use over the ceiling. full: by state where it runs out, if
+    that was measured."""
 
     name: str
     shares: dict[str, dict[float, float]]
+    full: dict[str, Saturation]
 
     @property
     def fullest(self) -> float:
         return max(share for by_level in self.shares.values() for share in by_level.values())
-
-    def full_from(self, state: str) -> float | None:
-        """The lowest level from which on it is full at every level."""
-        falling = sorted(self.shares[state].items(), reverse=True)
-        full = [level for level, _ in itertools.takewhile(lambda item: item[1] >= REACHED, falling)]
-        return min(full, default=None)
 
     def peak(self, state: str) -> tuple[float, float]:
         level, share = max(self.shares[state].items(), key=lambda item: item[1])
@@ -208,9 +202,11 @@ def panels(inv: Investigation) -> list[Panel]:
                 values = facts.values_by_level(state.round, limit.use_metric)
                 if len(values) > 1:
                     bare = (limit.title or limit.id).partition(",")[0].strip()
-                    panel = Panel(bare if bare == limit.id else words.capital(bare), {})
-                    shares = by_limit.setdefault(limit.id, panel).shares
-                    shares[state.role] = {level: median(uses) / limit.ceiling for level, uses in values.items()}
+                    panel = Panel(bare if bare == limit.id else words.capital(bare), {}, {})
+                    panel = by_limit.setdefault(limit.id, panel)
+                    panel.shares[state.role] = {level: median(uses) / limit.ceiling for level, uses in values.items()}
+                    if limit.exhausted_at is not None and limit.exhausted_at.how == "measured":
+                        panel.full[state.role] = limit.exhausted_at
     return sorted(by_limit.values(), key=lambda panel: -panel.fullest)
 
 
@@ -226,10 +222,11 @@ def title(inv: Investigation) -> str:
     full_from: list[tuple[str, str]] = []
     for state in COLOURS:
         if shown := [panel for panel in all_panels if state in panel.shares]:
-            full = [(level, panel.name) for panel in shown if (level := panel.full_from(state)) is not None]
-            for level, limit in sorted(full)[:1]:
-                full_from.append((limit, words.load(level, unit)))
-                sentences.append(f"{limit}: full from {words.load(level, unit)} on")
+            full = [(panel.full[state].load, panel) for panel in shown if state in panel.full]
+            for _, panel in sorted(full, key=lambda pair: pair[0])[:1]:
+                start = words.about_load(panel.full[state], unit)
+                full_from.append((panel.name, start))
+                sentences.append(f"{panel.name}: full from {start} on")
             if not full:
                 share, level, limit = max((*panel.peak(state), panel.name) for panel in shown)
                 nearest = f"{_inside(limit)}, {rounding.percent(share)} at {words.load(level, unit)}"
@@ -258,9 +255,8 @@ def note(inv: Investigation) -> str:
 
 def _panel_words(panel: Panel, state: str, unit: str) -> str:
     label = f"{state}: " if len(panel.shares) > 1 else ""
-    full = panel.full_from(state)
-    if full is not None:
-        return f"{label}full from {words.load(full, unit) if unit else rounding.plain(full)} on"
+    if (full := panel.full.get(state)) is not None:
+        return f"{label}full from {words.about_load(full, unit).strip()} on"
     share, level = panel.peak(state)
     return f"{label}at most {rounding.percent(share)}{f', at {words.load(level, unit)}' if unit else ''}"
 

@@ -7,7 +7,6 @@ from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.operational import OPERATIONAL, UNKNOWN_KINDS
 from loadframe.diagnosis.plateau import is_flat
-from loadframe.diagnosis.windows import acts_from
 from loadframe.model import DRIVER_BESIDE, Finding, Investigation, LoadInterval, NextLimit
 from loadframe.reporting import change_words, facts, rounding, words
 
@@ -194,7 +193,7 @@ def next_limit_words(inv: Investigation, limit: NextLimit) -> str:
         return title
     last = inv.rounds[-1]
     unit, highest = inv.study.load_unit, last.curve.points[-1].load
-    acts = (acts_from(last, finding) for finding in _findings(inv, limit))  # as the answer has it
+    acts = (finding.reached_at for finding in _findings(inv, limit))  # as the answer has it
     same = next((start for start in acts if start is not None and start.load == limit.load), None)
     interval = same or last.interval_of(limit) or LoadInterval(*3 * (limit.load,))
     where = words.about_load(interval, unit)
