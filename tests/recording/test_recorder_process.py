@@ -138,7 +138,7 @@ def warnings_of(ticks: list[Tick]) -> set[str]:
 def test_what_cannot_be_opened_for_want_of_descriptors_is_told_and_not_taken_for_gone(tmp_path: Path) -> None:
     own = os.getpid()
     with Recorder(tmp_path / "a.lfrec", interval_s=INTERVAL_S) as recorder:
-        recorded_until(recorder, lambda ticks: len(ticks) > 0, "a first tick: before it not all of its own files are open")
+        recorded_until(recorder, lambda ticks: len(ticks) > 0, "a first tick: its own files are open")
         looks = [len(list(Path(f"/proc/{recorder.pid}/fd").iterdir())) for _ in range(20)]
         opened = min(looks)  # some are open for a moment
         resource.prlimit(recorder.pid, resource.RLIMIT_NOFILE, (opened, opened))
