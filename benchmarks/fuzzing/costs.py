@@ -183,7 +183,7 @@ LOGGED = b'127.0.0.1 - - [25/Nov/2026:01:02:03 +0000] "GET /a HTTP/1.1" 200 5\n'
 SEEN = b'{"n":1,"kind":"sample","at_s":1764000010.0,"values":{"a":0.5},"use":{"pool":0.25},"load":4}\n'
 TOLD = b'{"stage": "SCAN", "time": 1.5, "done": 10}\n'
 LARGEST_ANSWER_MIB = 8
-"""Of a service's counters (kinds/exposed_sources.py)."""
+"""Of a service's counters (kinds/exposed.py)."""
 
 
 def _filled(line: bytes, size_mib: int) -> bytes:

@@ -565,6 +565,8 @@ def test_a_cost_that_grows_is_no_load_at_which_anything_gives_way(farm: Investig
     finding = Finding("growth.requests", "a request costs 4 times as much", None, (), 0.9)
     inv = of_service(farm, "limit-without-remedy", finding)
     assert answers.answer(inv).startswith("Suspected, not proved: a request costs 4 times as much.")
+    confirmed = of_service(farm, "limit-without-remedy", replace(finding, status="confirmed"))
+    assert answers.answer(confirmed).startswith("A request costs 4 times as much; a restart confirms it.")
     assert "Restart the service" in what_next(inv)
 
 
@@ -721,6 +723,20 @@ def test_only_a_limit_is_called_the_next_limit(farm: Investigation) -> None:
     assert next_step(farm).limit
     stopped = replace(farm, outcome=replace(farm.outcome, kind="stopped-answering"))
     assert not next_step(stopped).limit
+
+
+def test_of_a_pool_the_answer_has_the_setting_and_of_a_bend_elsewhere_the_load(farm: Investigation) -> None:
+    title = "4 requests are served at a time (4 threads sleep; the setting workers is 4; the setting rows is 4)"
+    first = farm.rounds[0]
+    assert first.curve.knee is not None
+    far = LoadInterval(300.0, 290.0, 310.0)
+    found = (replace(first.findings[0], id="service.parallelism", title=title, reached_at=far),)
+    said = answers.answer(replace(farm, rounds=(replace(first, findings=found), farm.rounds[1])))
+    at = "A limit is reached at about 300 active jobs"
+    assert said.startswith(f"{at}: 4 requests are served at a time (the setting workers or rows).")
+    plain = replace(found[0], title="4 requests are served at a time (4 threads sleep; 4 processes)")
+    said = answers.answer(replace(farm, rounds=(replace(first, findings=(plain,)), farm.rounds[1])))
+    assert said.startswith(f"{at}: 4 requests are served at a time (4 threads sleep).")
 
 
 def test_beside_other_programs_the_target_has_no_limit_and_no_advice(farm: Investigation) -> None:

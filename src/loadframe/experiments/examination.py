@@ -123,8 +123,9 @@ def placed(round_: Round) -> Round:
     limits = []
     for limit in round_.limits:
         if (start := begins.get(limit.id)) is not None:
-            known = limit.exhausted_at or Saturation(start.load, start.low, start.high, "measured", "bracket")
-            limit = replace(limit, exhausted_at=replace(known, load=start.load, low=start.low, high=start.high))
+            how = start.how if isinstance(start, Saturation) else "measured"
+            method = limit.exhausted_at.method if limit.exhausted_at else "bracket"
+            limit = replace(limit, exhausted_at=Saturation(start.load, start.low, start.high, how, method))
         limits.append(limit)
     return replace(round_, findings=tuple(findings), limits=tuple(limits))
 

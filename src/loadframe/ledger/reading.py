@@ -35,8 +35,8 @@ class Series:
 def read_limits(
     steps: Steps, state: TargetState, effective: Mapping[str, SettingValue], rules: Sequence[LimitRule] = RULES
 ) -> list[Series]:
-    """All limits measured in steps of one state, with the largest median of a level as use; no
-    pressures (see signatures)."""
+    """All limits measured in steps of one state, with the highest median of a level as use;
+    no pressures (see signatures)."""
     series = []
     for rule in rules:
         if rule.pressure or rule.now_only:
